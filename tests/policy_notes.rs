@@ -66,6 +66,13 @@ fn denial_names_the_policy_and_the_binding() {
 }
 
 #[test]
+fn ignored_field_of_a_policy_is_shown_with_a_similar_field() {
+    let found = run(&POLICY.replace("failurePolicy: Fail", "failPolicy: Fail"));
+    let expected = r#"Warning: ValidatingAdmissionPolicy "entries": unknown field "spec.failPolicy" (did you mean failurePolicy?)"#;
+    assert!(found.contains(expected), "{found}");
+}
+
+#[test]
 fn policy_that_does_not_match_shows_the_compared_values() {
     let policy = r#"policy "entries": not applied: matchConstraints"#;
     explains(

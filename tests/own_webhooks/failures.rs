@@ -186,6 +186,20 @@ Feature: A misspelled field
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn ignored_field_of_a_configuration_is_shown_with_a_similar_field() {
+    let stage = Stage::with(FEATURE).await;
+    let manifest = stage.folder.path().join("manifest.yaml");
+    let text = std::fs::read_to_string(&manifest).expect("the manifest");
+    let misspelled = "\"reinvokePolicy\":\"IfNeeded\",\"sideEffects\"";
+    std::fs::write(&manifest, text.replace("\"sideEffects\"", misspelled)).expect("it is written");
+    let text = ends_with(&stage.run("in-process").await, 0);
+    let expected = "Configuration \"injector\": unknown field \"webhooks[0].reinvokePolicy\" (did you mean \
+                    reinvocationPolicy?)";
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(expected), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn admitted_request_that_should_be_rejected_names_the_calls() {
     let feature =
         FEATURE.replace("the object has the label \"injected=true\"", "the request is rejected with 403");

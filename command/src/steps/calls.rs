@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::api::Answer;
 use super::failure::{NOTE, Outcome, StepFailure};
+use super::invalid_fields::ignored_fields;
 use super::parameter::{Admission, Ordinal, Times};
 use super::webhook::Webhook;
 use super::world::World;
@@ -178,7 +179,7 @@ impl World {
     }
 
     /// Prints each call and the decision below the step.
-    pub(super) fn print_result(&self, step: &Step) {
+    pub(super) fn print_result(&self, step: &Step, sent: Option<&Value>) {
         let decision = self.decision();
         for call in self.calls() {
             // The decision below contains the message of a call that failed the request.
@@ -209,8 +210,7 @@ impl World {
             let kind = if answer.is_success() { NoteKind::Event } else { NoteKind::Cause };
             self.note(step, kind, decision.clone());
             // kubectl rejects an object with an unknown field: the feature would test another object.
-            let unknown = answer.warnings.iter().filter(|warning| warning.starts_with("unknown field "));
-            for warning in unknown.filter(|_| answer.is_success()) {
+            for warning in ignored_fields(answer, sent) {
                 self.note(step, NoteKind::Cause, format!("Warning: {warning}"));
             }
         }

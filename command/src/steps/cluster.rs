@@ -56,6 +56,7 @@ impl World {
                  namespace \"{name}\"` instead"
             )));
         }
+        self.keep_ignored_fields(&answer, &object);
         answer.successful().map_err(|failure| failure.during(format!("creating {path}/{name}")))?;
         if is_namespace {
             self.remove_namespace_at_the_end(&name);

@@ -13,7 +13,7 @@ use crate::target::RecordedCall;
 pub(super) fn unknown_fields(answer: &Answer) -> Option<String> {
     let invalid: Vec<&str> = invalid_fields(answer).collect();
     let unknown = answer.warnings.iter().filter_map(|warning| {
-        let field = warning.strip_prefix("unknown field \"")?.strip_suffix('"')?;
+        let field = unknown_field(warning)?;
         let (parent, name) = split(field);
         let names = invalid.iter().map(|field| split(field)).filter(|(other, _)| *other == parent);
         Some(match most_similar(name, names.map(|(_, name)| name)) {
@@ -27,7 +27,43 @@ pub(super) fn unknown_fields(answer: &Answer) -> Option<String> {
         .then(|| format!("the API server ignores the unknown {noun} {}", unknown.join(", ")))
 }
 
+/// Returns a warning for each unknown field of an object that the server accepted as it was `sent`.
+///
+/// Names a similar field of the response that the client did not set: the server adds the fields that have a default.
+pub(super) fn ignored_fields(answer: &Answer, sent: Option<&Value>) -> Vec<String> {
+    let warning = |field: &str| {
+        let (parent, name) = split(field);
+        let members = |object: &'_ Value| {
+            let parent =
+                if parent.is_empty() { Some(object) } else { object.pointer(&Path::parse(parent).pointer()) };
+            let names = parent.and_then(Value::as_object).map(|members| members.keys().cloned().collect());
+            names.unwrap_or_else(Vec::<String>::new)
+        };
+        let set = sent.map(members).unwrap_or_default();
+        let unset = members(&answer.body);
+        let unset = unset.iter().filter(|name| !set.contains(name)).map(String::as_str);
+        let similar = most_similar(name, unset).map(|similar| format!(" (did you mean {similar}?)"));
+        format!("unknown field \"{field}\"{}", similar.unwrap_or_default())
+    };
+    let unknown = answer.warnings.iter().filter_map(|warning| unknown_field(warning));
+    unknown.filter(|_| answer.is_success()).map(warning).collect()
+}
+
+/// Returns the path of the field in a warning about an unknown field.
+fn unknown_field(warning: &str) -> Option<&str> {
+    warning.strip_prefix("unknown field \"")?.strip_suffix('"')
+}
+
 impl World {
+    /// Keeps warnings about the unknown fields of an object that a step stores, for the next request.
+    pub(super) fn keep_ignored_fields(&mut self, answer: &Answer, sent: &Value) {
+        let text = |path: &[&str]| harness::json::text(sent, path);
+        let object = format!("{} \"{}\"", text(&["kind"]), text(&["metadata", "name"]));
+        let object = self.names.shorten(&object);
+        let warnings = ignored_fields(answer, Some(sent)).into_iter();
+        self.ignored_fields.extend(warnings.map(|warning| format!("Warning: {object}: {warning}")));
+    }
+
     /// Returns a line for each part of an invalid object that a mutating webhook added or changed.
     pub(super) fn parts_set_by_webhooks(&self) -> Vec<String> {
         let Some(answer) = &self.last else { return Vec::new() };

@@ -77,7 +77,7 @@ impl World {
     }
 
     /// Checks with a dry run that the server accepts a webhook configuration, before the scenario needs it.
-    pub(super) async fn check_configuration(&self, own: &Value) -> Outcome {
+    pub(super) async fn check_configuration(&mut self, own: &Value) -> Outcome {
         let kind = own.get("kind").and_then(Value::as_str).unwrap_or_default();
         let resource = match kind {
             "MutatingWebhookConfiguration" => "mutatingwebhookconfigurations",
@@ -87,14 +87,15 @@ impl World {
         let name = own.pointer("/metadata/name").and_then(Value::as_str);
         let name = name.ok_or_else(|| StepFailure::new(format!("missing metadata.name in a {kind}")))?;
         // The name in the cluster differs, so that scenarios and existing configurations do not conflict.
-        let object = json!({
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
-            "metadata": {"name": self.names.loaded_configuration(name)},
-            "webhooks": own.get("webhooks"),
-        });
+                let mut object = own.clone();
+        if let Some(fields) = object.as_object_mut() {
+            fields.insert("apiVersion".to_owned(), json!("admissionregistration.k8s.io/v1"));
+            fields.insert("metadata".to_owned(), json!({"name": self.names.loaded_configuration(name)}));
+        }
         let options = RequestOptions { effect: Effect::DryRun, ..RequestOptions::default() };
         let path = format!("{ROOT}/{resource}");
         let answer = api::send_as(self.client()?, &options, Method::POST, &path, Some(&object), None).await?;
+        self.keep_ignored_fields(&answer, own);
         answer
             .successful()
             .map(drop)

@@ -12,6 +12,7 @@ use super::resource::Scope;
 use super::webhook::{label_parts, merge};
 use super::world::World;
 use super::{StepHelp, when as step};
+use crate::narrator::NoteKind;
 use crate::target::RUN_LABEL;
 
 pub(super) const DELETED_WITH: StepHelp = step(
@@ -93,6 +94,9 @@ impl World {
                 format!("a fake replaces the webhook \"{name}\", because a step sets its behavior"),
             );
         }
+        for warning in std::mem::take(&mut self.ignored_fields) {
+            self.note(step, NoteKind::Cause, warning);
+        }
         if let Some(order) = self.installation.order.take() {
             self.tell(step, order);
         }
@@ -106,7 +110,7 @@ impl World {
         self.explain_skips(body.as_ref()).await;
         self.read_calls().await?;
         self.metric_increase = self.metrics().await?.since(before);
-        self.print_result(step);
+        self.print_result(step, body.as_ref());
         Ok(())
     }
 

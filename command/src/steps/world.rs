@@ -65,6 +65,8 @@ pub(crate) struct World {
     removable: Vec<String>,
     /// The existing namespaces to which the scenario label was added.
     labeled: Vec<String>,
+    /// The warnings about unknown fields of stored objects. They are printed with the next request.
+    pub(super) ignored_fields: Vec<String>,
     /// Whether the webhooks are called for Namespace objects that steps write.
     pub(super) matches_namespaces: bool,
 }
@@ -94,6 +96,7 @@ impl World {
             definitions: Vec::new(),
             removable: Vec::new(),
             labeled: Vec::new(),
+            ignored_fields: Vec::new(),
             matches_namespaces: false,
         }
     }
