@@ -160,6 +160,8 @@ async fn misspelled_fields_are_named_if_the_server_misses_the_right_ones() {
     let help = "= help: the API server ignores the unknown field";
     let expected = format!("{help} webhooks[0].sideEffect (did you mean sideEffects?)");
     assert!(words.contains(&expected), "{text}");
+    // The unique name that the scenario gives the configuration is not part of the message.
+    assert!(words.contains("Configuration.admissionregistration.k8s.io \"injector\" is invalid"), "{text}");
 
     let feature = r#"
 Feature: A misspelled field

@@ -87,15 +87,21 @@ impl World {
         let name = own.pointer("/metadata/name").and_then(Value::as_str);
         let name = name.ok_or_else(|| StepFailure::new(format!("missing metadata.name in a {kind}")))?;
         // The name in the cluster differs, so that scenarios and existing configurations do not conflict.
-                let mut object = own.clone();
+        let unique = self.names.loaded_configuration(name);
+        let mut object = own.clone();
         if let Some(fields) = object.as_object_mut() {
             fields.insert("apiVersion".to_owned(), json!("admissionregistration.k8s.io/v1"));
-            fields.insert("metadata".to_owned(), json!({"name": self.names.loaded_configuration(name)}));
+            fields.insert("metadata".to_owned(), json!({"name": unique}));
         }
         let options = RequestOptions { effect: Effect::DryRun, ..RequestOptions::default() };
         let path = format!("{ROOT}/{resource}");
-        let answer = api::send_as(self.client()?, &options, Method::POST, &path, Some(&object), None).await?;
+        let mut answer =
+            api::send_as(self.client()?, &options, Method::POST, &path, Some(&object), None).await?;
         self.keep_ignored_fields(&answer, own);
+        let message = answer.message().replace(&unique, name);
+        if let Some(of) = answer.body.get_mut("message") {
+            *of = json!(message);
+        }
         answer
             .successful()
             .map(drop)
