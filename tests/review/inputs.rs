@@ -448,3 +448,23 @@ fn fifo_in_the_folder_of_a_record_is_an_error() {
     assert_eq!(said.status, 2, "{}", said.stdout);
     assert_eq!(said.stderr, "error: --record record: a.jsonl is not a regular file\n");
 }
+
+#[test]
+fn unknown_fields_of_configurations_and_existing_objects_are_shown() {
+    let hook = configuration(
+        "MutatingWebhookConfiguration",
+        NOWHERE,
+        "  failurePolicy: Ignore\n  reinvokePolicy: Never\n",
+    );
+    let files = files([
+        ("hook.yaml", &hook),
+        ("with.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, dat: {}}"),
+        ("pod.yaml", POD),
+    ]);
+    let said = files.review("-f pod.yaml -c hook.yaml --with with.yaml");
+    let expected = "\
+warning: hook.yaml:1: the API server ignores the unknown field webhooks[0].reinvokePolicy
+warning: with.yaml:1: the API server ignores the unknown field dat
+";
+    assert_eq!((said.status, said.stderr.as_str()), (0, expected), "{}", said.stdout);
+}

@@ -8,7 +8,7 @@ use harness::attributes::{GroupVersionKind, Operation};
 use harness::chain::{Chain, RequestError, Verdict};
 use harness::config;
 use harness::json::{at, set, text};
-use harness::server::Options;
+use harness::server::{ClusterFixture, Options};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -54,6 +54,7 @@ impl Review {
         let old = documents::read(&self.old)?;
         let mut configurations = configurations(documents::read(&self.configurations)?)?;
         add_configurations(&mut configurations, with);
+        warn_about_unknown_fields(configurations.iter().chain(&existing));
         let places = locations(configurations.iter());
         let fakes = match &self.fakes {
             Some(file) => Some(start(file).await?),
@@ -230,6 +231,17 @@ fn add_configurations(configurations: &mut Vec<Document>, with: Vec<Document>) {
         |object: &Value| [&["kind"][..], &["metadata", "name"]].map(|path| text(object, path).to_owned());
     let known: Vec<[String; 2]> = configurations.iter().map(|it| id(&it.object)).collect();
     configurations.extend(with.into_iter().filter(|document| !known.contains(&id(&document.object))));
+}
+
+/// Prints a warning for each field of the objects that their kind does not have: the API server ignores it.
+fn warn_about_unknown_fields<'a>(documents: impl Iterator<Item = &'a Document> + Clone) {
+    let cluster_fixture = ClusterFixture::new(documents.clone().map(|document| &document.object));
+    for Document { place, object } in documents {
+        for field in cluster_fixture.unknown_fields(object).unwrap_or_default() {
+            let field = output::one_line(&field).to_string();
+            screen::status!("warning: {place}: the API server ignores the unknown field {field}");
+        }
+    }
 }
 
 /// Stores a configuration. A v1beta1 configuration is stored as an upgraded API server would store it.
