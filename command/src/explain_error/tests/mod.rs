@@ -406,3 +406,13 @@ fn explanation_of_a_log_has_its_lines() {
     let known = explanation::explain(&log, None).known;
     assert!(known.first().unwrap().lines.is_empty());
 }
+
+#[test]
+fn refused_connection_shows_how_to_list_the_ports_of_the_webhook() {
+    let message = "failed calling webhook \"a.example.com\": failed to call webhook: Post \
+                   \"https://hook.apps.svc:443/?timeout=10s\": dial tcp 10.0.0.1:443: connect: connection refused";
+    let found = explain(message);
+    let [explanation] = found.as_slice() else { panic!("{found:?}") };
+    let command = "kubectl -n apps debug -it POD --image=busybox -- netstat -tln";
+    assert!(explanation.look.iter().any(|line| line == command), "{:?}", explanation.look);
+}
