@@ -66,7 +66,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     recorded_writes::leave_invalid_unjudged(webhook_probe, &expected)?;
     let (requests, expected): (Vec<Attributes>, Vec<Arc<Outcome>>) =
         requests.into_iter().zip(expected).filter(|(_, outcome)| outcome.failure().is_none()).unzip();
-    let slowest = expected.iter().filter_map(|outcome| took(outcome)).max().unwrap_or_default();
+    let slowest = expected.iter().filter_map(took).max().unwrap_or_default();
     let mut found: Vec<Arc<Outcome>> = Vec::new();
     let mut failures = Failures::default();
     while failures.bursts < MAX_BURSTS {
@@ -74,7 +74,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
             join_all(requests.iter().map(|request| webhook_probe.environment.admit(&alone, request))).await;
         let burst: Vec<Arc<Outcome>> = burst.into_iter().map(Arc::new).collect();
         failures = Failures::new(&burst, failures.bursts + 1);
-        let durations = burst.iter().filter_map(|outcome| took(outcome)).collect();
+        let durations = burst.iter().filter_map(took).collect();
         found.extend(burst);
         if failures.any() || pause(durations) < PAUSE.max(slowest) {
             break;
@@ -125,7 +125,7 @@ fn took(outcome: &Arc<Outcome>) -> Option<Duration> {
 fn pause(mut durations: Vec<Duration>) -> Duration {
     durations.sort();
     let pairs = durations.iter().zip(durations.iter().skip(1));
-    pairs.map(|(earlier, later)| *later - *earlier).max().unwrap_or_default()
+    pairs.map(|(earlier, later)| later.saturating_sub(*earlier)).max().unwrap_or_default()
 }
 
 fn is_another_uid(reason: &str) -> bool {
