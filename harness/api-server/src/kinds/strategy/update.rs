@@ -35,6 +35,12 @@ const STATUS_KEEPS_METADATA: [&str; 11] = [
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
 ];
 
+/// The resources whose `/status` copies all metadata, including the UID, from the stored object.
+///
+/// Source: `PrepareForUpdate` in kubernetes `pkg/registry/flowcontrol/*/strategy.go`.
+const STATUS_KEEPS_ALL_METADATA: [&str; 2] =
+    ["flowschemas.flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"];
+
 /// Returns whether the `/status` of a resource changes only the status; `resource` includes the group.
 pub(super) fn keeps_metadata(resource: &str) -> bool {
     STATUS_KEEPS_METADATA.contains(&resource)
@@ -274,20 +280,25 @@ fn keep_all_but_status(object: &mut Value, old: &Value, resource: &Resource) {
             // Validation rejects setting the time in other requests.
             keep_in_metadata(object, old, "deletionTimestamp");
         }
+        kept if STATUS_KEEPS_ALL_METADATA.contains(&kept) => keep_all_metadata(object, old),
         kept if keeps_metadata(kept) => keep_metadata(object, old),
         _ => {}
     }
     if resource.custom.is_some() {
         keep(object, old, "apiVersion");
         keep(object, old, "kind");
-        // Of the metadata, only managed fields may change.
-        let resource_version = object.pointer("/metadata/resourceVersion").cloned();
-        let entries = metadata::managed_fields(object).clone();
-        keep(object, old, "metadata");
-        metadata::set_managed_fields(object, entries);
-        if let Some(resource_version) = resource_version {
-            metadata::set(object, "resourceVersion", resource_version);
-        }
+        keep_all_metadata(object, old);
+    }
+}
+
+/// Discards changes to the metadata, except for managed fields, in a write to a subresource.
+fn keep_all_metadata(object: &mut Value, old: &Value) {
+    let resource_version = object.pointer("/metadata/resourceVersion").cloned();
+    let entries = metadata::managed_fields(object).clone();
+    keep(object, old, "metadata");
+    metadata::set_managed_fields(object, entries);
+    if let Some(resource_version) = resource_version {
+        metadata::set(object, "resourceVersion", resource_version);
     }
 }
 
