@@ -273,6 +273,11 @@ impl<'a> Mask<'a> {
 
     fn text(&mut self, text: &str) -> String {
         let mut text = self.names.shorten(text);
+        for end in 1..self.names.id().len() {
+            // A server cuts off a long body in a message, perhaps within the ID.
+            let Some(start) = self.names.id().get(..end) else { continue };
+            text = text.replace(&format!("-{start} ...)"), "-<id> ...)");
+        }
         for (port, webhook) in &self.ports {
             text = text.replace(&format!("127.0.0.1:{port}"), &format!("127.0.0.1:<port of {webhook}>"));
             text = text.replace(&format!("localhost:{port}"), &format!("localhost:<port of {webhook}>"));
