@@ -50,6 +50,30 @@ pub(crate) fn paths() -> impl Iterator<Item = String> {
     })
 }
 
+/// Returns the response to `/metrics/slis`: one successful run of each check of `/readyz`.
+///
+/// Source: component-base metrics/prometheus/slis/metrics.go.
+pub(crate) fn slis() -> String {
+    let checks: BTreeSet<&str> = Endpoint::Readyz.checks().collect();
+    let mut text = String::from(
+        "# HELP kubernetes_healthcheck [STABLE] This metric records the result of a single healthcheck.\n\
+         # TYPE kubernetes_healthcheck gauge\n",
+    );
+    for check in &checks {
+        let _: std::fmt::Result =
+            writeln!(text, "kubernetes_healthcheck{{name=\"{check}\",type=\"readyz\"}} 1");
+    }
+    text.push_str(
+        "# HELP kubernetes_healthchecks_total [STABLE] This metric records the results of all healthcheck.\n\
+         # TYPE kubernetes_healthchecks_total counter\n",
+    );
+    for check in &checks {
+        let labels = format!("name=\"{check}\",status=\"success\",type=\"readyz\"");
+        let _: std::fmt::Result = writeln!(text, "kubernetes_healthchecks_total{{{labels}}} 1");
+    }
+    text
+}
+
 /// A health request: a whole endpoint or one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Health {

@@ -10,8 +10,8 @@ use serde_json::json;
 use super::health;
 use crate::kinds::discovery::Resources;
 
-/// The paths that do not depend on the served resources. kube-apiserver also has `/metrics/slis`.
-const FIXED_PATHS: [&str; 13] = [
+/// The paths that do not depend on the served resources.
+const FIXED_PATHS: [&str; 14] = [
     "/.well-known/openid-configuration",
     "/api",
     "/api/v1",
@@ -19,6 +19,7 @@ const FIXED_PATHS: [&str; 13] = [
     "/apis/",
     "/flagz",
     "/metrics",
+    "/metrics/slis",
     "/openapi/v2",
     "/openapi/v3",
     "/openapi/v3/",

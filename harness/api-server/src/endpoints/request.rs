@@ -296,6 +296,7 @@ async fn outcome(
         | Route::ServerVersion
         | Route::Health(_)
         | Route::Metrics
+        | Route::Slis
         | Route::ZPage(_)
         | Route::OpenApi(_)
         | Route::OpenId(_)

@@ -37,6 +37,8 @@ pub(crate) enum Route {
     Health(Health),
     /// `/metrics`.
     Metrics,
+    /// `/metrics/slis`.
+    Slis,
     /// `/flagz` or `/statusz`.
     ZPage(ZPage),
     /// `/openapi/v2`, `/openapi/v3`, or a path below it.
@@ -72,6 +74,7 @@ pub(crate) fn route(path: &str, resources: &Resources) -> Route {
         ["version"] => Route::ServerVersion,
         ["healthz" | "livez" | "readyz", ..] => Health::from_path(path).map_or(Route::NoPath, Route::Health),
         ["metrics"] => Route::Metrics,
+        ["metrics", "slis"] if path == "/metrics/slis" => Route::Slis,
         ["flagz" | "statusz", ..] => ZPage::from_path(path).map_or(Route::NoPath, Route::ZPage),
         [".well-known", "openid-configuration"] => Route::OpenId(OpenId::Configuration),
         ["openid", "v1", "jwks"] => Route::OpenId(OpenId::Keys),

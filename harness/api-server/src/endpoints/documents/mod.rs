@@ -18,8 +18,7 @@ use super::context::Server;
 use super::route::{Route, method_not_allowed};
 use crate::apimachinery::off_thread;
 use crate::apimachinery::query::Query;
-use crate::endpoints::openid;
-use crate::endpoints::{index, openapi};
+use crate::endpoints::{health, index, openapi, openid};
 use crate::kinds::discovery::Resources;
 
 /// Returns the response to a request that is not for an object.
@@ -67,6 +66,7 @@ fn media_type(
         | Route::Version(..)
         | Route::Health(_)
         | Route::Metrics
+        | Route::Slis
         | Route::ZPage(_)
         | Route::OpenApi(_)
         | Route::OpenId(_)
@@ -171,6 +171,7 @@ fn document(
         // Source: apiserver pkg/server/healthz/healthz.go, `adaptCheckToHandler`: without the header `nosniff`.
         Route::Health(health) => Ok(text(health.answer(query), "text/plain; charset=utf-8")),
         Route::Metrics => Ok(text(server.registry.admission.metrics.render(), METRICS_MEDIA_TYPE)),
+        Route::Slis => Ok(text(health::slis(), METRICS_MEDIA_TYPE)),
         Route::ZPage(page) => {
             page.answer(server, headers, query).map(|response| ResponseContent::Prepared(Box::new(response)))
         }
