@@ -4,7 +4,6 @@
 
 use kubernetes_types::json::json_type;
 use kubernetes_types::json_text::{self, MAX_DEPTH};
-use kubernetes_types::quoting::quote;
 use kubernetes_types::schema::{self, Type, strictness};
 use kubernetes_types::status::Unsupported;
 use serde_json::Value;
@@ -90,19 +89,10 @@ fn json(document: &[u8]) -> Result<Json, DecodeError> {
 ///
 /// Source: sigs.k8s.io/yaml yaml.go, `YAMLToJSON` and `YAMLToJSONStrict`.
 fn yaml(text: &str) -> Result<Json, String> {
-    let value: Value =
-        yaml::first_document(text).map_err(|error| format!("yaml: {}", yaml::message(text, &error)))?;
-    let repeated = serde_saphyr::from_str::<Value>(text).err().and_then(|error| repeated(&error));
+    let yaml::Document { value, repeated, .. } = yaml::first_document(text)?;
+    let repeated =
+        (!repeated.is_empty()).then(|| format!("yaml: unmarshal errors:\n  {}", repeated.join("\n  ")));
     Ok(Json { text: value.to_string(), value, repeated })
-}
-
-/// Returns kube-apiserver's message for a duplicate key; `None` for other errors.
-fn repeated(error: &serde_saphyr::Error) -> Option<String> {
-    let serde_saphyr::Error::DuplicateMappingKey { key, location } = error.without_snippet() else {
-        return None;
-    };
-    let (line, key) = (location.line(), quote(key.as_deref().unwrap_or_default()));
-    Some(format!("yaml: unmarshal errors:\n  line {line}: key {key} already set in map"))
 }
 
 /// Returns the `apiVersion` and `kind` of the document. Both field names are matched case-insensitively.

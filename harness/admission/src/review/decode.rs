@@ -165,8 +165,7 @@ fn json(body: &[u8]) -> Result<Value, DecodeError> {
 /// Decodes YAML. If there are several documents, only the first is used.
 fn yaml(body: &[u8]) -> Result<Value, DecodeError> {
     let text = String::from_utf8_lossy(body);
-    let parsed = yaml::first_document(&text);
-    parsed.map_err(|error| DecodeError::new(format!("yaml: {}", yaml::message(&text, &error))))
+    yaml::first_document(&text).map(|document| document.value).map_err(DecodeError::new)
 }
 
 fn not_an_object(value: &Value) -> DecodeError {

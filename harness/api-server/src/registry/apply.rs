@@ -1,17 +1,13 @@
 //! Server-side apply: parses the patch and computes the resulting object.
 
-use std::collections::HashSet;
-use std::fmt;
 use std::sync::Arc;
 
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_admission::yaml;
 use kubernetes_types::json::json_type;
 use kubernetes_types::json_numbers;
-use kubernetes_types::quoting::quote;
 use kubernetes_types::schema::{self, Type, strictness};
 use kubernetes_types::status::{Status, Unsupported};
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::body::{self, FieldValidation, Types};
@@ -226,84 +222,7 @@ fn named(kind: &GroupVersionKind) -> String {
 ///
 /// Source: sigs.k8s.io/yaml goyaml.v2/decode.go, `setMapIndex`.
 pub(crate) fn repeated_keys(text: &str) -> Vec<String> {
-    yaml::first_document(text).map(|Repeated(found)| found).unwrap_or_default()
-}
-
-/// The errors about duplicate keys in a value, innermost first.
-struct Repeated(Vec<String>);
-
-impl<'de> Deserialize<'de> for Repeated {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(RepeatedKeys)
-    }
-}
-
-struct RepeatedKeys;
-
-impl<'de> Visitor<'de> for RepeatedKeys {
-    type Value = Repeated;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Repeated, A::Error> {
-        let (mut seen, mut found) = (HashSet::new(), Vec::new());
-        while let Some(key) = members.next_key::<String>()? {
-            let value = members.next_value::<serde_saphyr::Spanned<Repeated>>()?;
-            found.extend(value.value.0);
-            if seen.contains(&key) {
-                let line = value.referenced.line();
-                found.push(format!("line {line}: key {} already set in map", quote(&key)));
-            }
-            seen.insert(key);
-        }
-        Ok(Repeated(found))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Repeated, A::Error> {
-        let mut found = Vec::new();
-        while let Some(Repeated(more)) = items.next_element()? {
-            found.extend(more);
-        }
-        Ok(Repeated(found))
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Repeated, E> {
-        Ok(Repeated(Vec::new()))
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Repeated, E> {
-        Ok(Repeated(Vec::new()))
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Repeated, E> {
-        Ok(Repeated(Vec::new()))
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Repeated, E> {
-        Ok(Repeated(Vec::new()))
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Repeated, E> {
-        Ok(Repeated(Vec::new()))
-    }
-
-    fn visit_unit<E>(self) -> Result<Repeated, E> {
-        Ok(Repeated(Vec::new()))
-    }
-
-    fn visit_none<E>(self) -> Result<Repeated, E> {
-        Ok(Repeated(Vec::new()))
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Repeated, D::Error> {
-        Repeated::deserialize(deserializer)
-    }
-
-    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Repeated, D::Error> {
-        IgnoredAny::deserialize(deserializer).map(|_| Repeated(Vec::new()))
-    }
+    yaml::first_document(text).map(|document| document.repeated).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -60,10 +60,10 @@ impl FieldValidation {
 /// Decodes the first document of a YAML body.
 ///
 /// # Errors
-/// Returns a message that begins with `yaml: `.
+/// Returns the message of Go's library.
 pub(crate) fn yaml(body: &[u8]) -> Result<Value, String> {
     let text = std::str::from_utf8(body).map_err(|error| invalid_utf8(body, &error))?;
-    yaml::first_document(text).map_err(|error| format!("yaml: {}", yaml::message(text, &error)))
+    yaml::first_document(text).map(|document| document.value)
 }
 
 /// Returns the error message for bytes that are not UTF-8.
