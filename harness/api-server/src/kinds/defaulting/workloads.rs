@@ -172,7 +172,7 @@ fn rolling_update(strategy: &mut Value, defaults: &Value) {
         && let Some(update) = ensure(strategy, "rollingUpdate")
     {
         for (field, value) in defaults.as_object().into_iter().flatten() {
-            fill(update, field, value.clone());
+            fill_pointer(update, field, value.clone());
         }
     }
 }
