@@ -76,6 +76,11 @@ impl Plugin for RuntimeClass {
         if !super::is_new_pod(attributes) {
             return Ok(());
         }
+        let name = attributes.object.as_ref().map(|pod| at(pod, &["spec", "runtimeClassName"]));
+        if name.is_some_and(|name| name == "") {
+            // The client of kube-apiserver does not send a request without a name.
+            return Err(Box::new(Status::failure(500, "", "resource name may not be empty")));
+        }
         let given = attributes.object.as_mut().map_or(Ok(()), |pod| self.give(pod));
         given.map_err(|why| forbidden(attributes, &why))
     }
