@@ -58,8 +58,10 @@ pub(crate) fn read(path: &Path, found: &mut Vec<Manifest>) -> Result<(), Error> 
     }
     let bytes = output::read(path).map_err(|error| failed(error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|error| failed(error.to_string()))?;
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple(&text).map_err(|error| failed(error.without_snippet().to_string()))?;
+    // As in kubectl, `0644` is an octal number.
+    let options = serde_saphyr::options! { legacy_octal_numbers: true };
+    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(&text, options)
+        .map_err(|error| failed(error.without_snippet().to_string()))?;
     for document in documents.into_iter().filter(|document| !document.is_null()) {
         let items = match document.get("items") {
             Some(Value::Array(items)) if document.get("kind").is_some_and(|kind| kind == "List") => {

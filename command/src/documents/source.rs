@@ -241,7 +241,9 @@ const TOO_LARGE: &str = "this YAML document is too large: it may have 250,000 va
 /// Parses YAML; as in kubectl, the last value of a duplicate key is used, with a warning.
 fn yaml(text: &str, first: u64, warnings: &mut Vec<String>) -> Result<Vec<Located>, Unreadable> {
     let line = |line: u64| first + line.saturating_sub(1);
-    let parsed = serde_saphyr::from_multiple(text).or_else(|error| {
+    // As in kubectl, `0644` is an octal number.
+    let options = serde_saphyr::options! { legacy_octal_numbers: true };
+    let parsed = serde_saphyr::from_multiple_with_options(text, options).or_else(|error| {
         let serde_saphyr::Error::DuplicateMappingKey { key, location } = error.without_snippet() else {
             return Err(error);
         };
@@ -250,7 +252,10 @@ fn yaml(text: &str, first: u64, warnings: &mut Vec<String>) -> Result<Vec<Locate
         warnings.push(format!(
             "{at}:{column}: duplicate key{key}: kubectl uses the last value, and so does admit"
         ));
-        let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+        let options = serde_saphyr::options! {
+            legacy_octal_numbers: true,
+            duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
+        };
         serde_saphyr::from_multiple_with_options(text, options)
     });
     let documents: Vec<Spanned<Value>> = parsed.map_err(|error| {
@@ -308,6 +313,16 @@ mod tests {
                     return found;
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_leading_zero_makes_an_octal_number() {
+        for text in ["mode: 0600\n", "mode: 1\nmode: 0600\n"] {
+            let mut source = Source::new(Cursor::new(text.to_owned()), true).unwrap();
+            let documents = source.next().unwrap().unwrap();
+            let modes: Vec<&Value> = documents.iter().map(|(_, document)| &document["mode"]).collect();
+            assert_eq!(modes, [0o600], "{text}");
         }
     }
 
