@@ -406,17 +406,19 @@ mod tests {
 
     #[test]
     fn insertions_at_the_front_of_a_long_list_are_limited() {
-        let document = json!({"list": vec![0; 100_000]});
+        let length = work::MAX_WORK / 1000;
+        let document = json!({"list": vec![0; length]});
         let shifts =
             |count: usize| patch(&json!(vec![json!({"op": "add", "path": "/list/0", "value": 1}); count]));
         assert!(shifts(900).apply(&document).is_ok());
-        let too_much = "unsupported: a JSON patch that shifts more than 100000000 elements of lists";
+        let too_much =
+            format!("unsupported: a JSON patch that shifts more than {} elements of lists", work::MAX_WORK);
         let error = |patch: Patch| patch.apply(&document).err().map(|error| error.to_string());
-        assert_eq!(error(shifts(1000)).as_deref(), Some(too_much));
-        let removals = patch(&json!(vec![json!({"op": "remove", "path": "/list/0"}); 1010]));
-        assert_eq!(error(removals).as_deref(), Some(too_much));
+        assert_eq!(error(shifts(1000)).as_ref(), Some(&too_much));
+        let removals = patch(&json!(vec![json!({"op": "remove", "path": "/list/0"}); 1100]));
+        assert_eq!(error(removals).as_ref(), Some(&too_much));
         for at_the_end in [
-            json!({"op": "add", "path": "/list/99999", "value": 1}),
+            json!({"op": "add", "path": format!("/list/{}", length - 1), "value": 1}),
             json!({"op": "remove", "path": "/list/-1"}),
         ] {
             assert!(patch(&json!(vec![at_the_end; 1001])).apply(&document).is_ok());
@@ -425,7 +427,7 @@ mod tests {
             .map(|turn| if turn % 2 == 0 { ("/list", "/other") } else { ("/other", "/list") })
             .map(|(from, path)| json!({"op": "move", "from": from, "path": path}))
             .collect();
-        assert_eq!(error(patch(&json!(moves))).as_deref(), Some(too_much));
+        assert_eq!(error(patch(&json!(moves))).as_ref(), Some(&too_much));
     }
 
     fn any_operation() -> impl Strategy<Value = Value> {
