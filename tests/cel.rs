@@ -279,7 +279,7 @@ spec:
     let error = reports[1]["run_error"].as_str().unwrap();
     assert!(error.starts_with("JSON Patch: "), "{error}");
     // Each of several policies is evaluated for the original object.
-    std::fs::write(folder.join("both.yaml"), format!("{policy}---{}", POLICY)).unwrap();
+    std::fs::write(folder.join("both.yaml"), format!("{policy}---{POLICY}")).unwrap();
     let both = cel(&folder, &["--policy", "both.yaml", "-f", "settings.yaml", "-o", "json"]);
     let both = self::reports(&both);
     assert!(both.starts_with(&reports), "{both:?}");

@@ -39,10 +39,10 @@ pub(super) fn ignored_fields(answer: &Answer, sent: Option<&Value>) -> Vec<Strin
             let names = parent.and_then(Value::as_object).map(|members| members.keys().cloned().collect());
             names.unwrap_or_else(Vec::<String>::new)
         };
-        let set = sent.map(members).unwrap_or_default();
-        let unset = members(&answer.body);
-        let unset = unset.iter().filter(|name| !set.contains(name)).map(String::as_str);
-        let similar = most_similar(name, unset).map(|similar| format!(" (did you mean {similar}?)"));
+        let own = sent.map(members).unwrap_or_default();
+        let stored = members(&answer.body);
+        let added = stored.iter().filter(|name| !own.contains(name)).map(String::as_str);
+        let similar = most_similar(name, added).map(|similar| format!(" (did you mean {similar}?)"));
         format!("unknown field \"{field}\"{}", similar.unwrap_or_default())
     };
     let unknown = answer.warnings.iter().filter_map(|warning| unknown_field(warning));

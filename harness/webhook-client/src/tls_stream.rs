@@ -100,7 +100,7 @@ impl AsyncRead for LenientTls {
             {
                 Poll::Ready(Ok(()))
             }
-            read => read,
+            read @ (Poll::Ready(_) | Poll::Pending) => read,
         }
     }
 }

@@ -48,7 +48,6 @@ pub(super) fn resolve(scalar: &Scalar) -> Result<Resolved, String> {
     match tag.as_str() {
         "" if !is_implicit => Ok(text()),
         "" => Ok(plain(value).unwrap_or_else(text)),
-        STR => Ok(text()),
         BINARY => {
             let data = base64::decode(value);
             let data =
@@ -58,14 +57,14 @@ pub(super) fn resolve(scalar: &Scalar) -> Result<Resolved, String> {
         TIMESTAMP if is_timestamp(value) => Ok(text()),
         BOOL | INT | FLOAT | NULL | TIMESTAMP => {
             let found = plain(value).unwrap_or_else(text);
-            match found {
-                Resolved::Int(number) if tag == FLOAT => Ok(Resolved::Float(as_float(number))),
-                found if found.tag() == tag => Ok(found),
-                found => {
-                    let (found, wanted) = (short(found.tag()), short(tag));
-                    Err(format!("yaml: cannot decode {found} `{value}` as a {wanted}"))
-                }
+            if let (Resolved::Int(number), FLOAT) = (&found, tag.as_str()) {
+                return Ok(Resolved::Float(as_float(*number)));
             }
+            if found.tag() != tag {
+                let (found, wanted) = (short(found.tag()), short(tag));
+                return Err(format!("yaml: cannot decode {found} `{value}` as a {wanted}"));
+            }
+            Ok(found)
         }
         _ => Ok(text()),
     }
