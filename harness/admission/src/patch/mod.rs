@@ -406,13 +406,13 @@ mod tests {
 
     #[test]
     fn insertions_at_the_front_of_a_long_list_are_limited() {
-        let length = work::MAX_WORK / 1000;
+        let length = work::LIMIT / 1000;
         let document = json!({"list": vec![0; length]});
         let shifts =
             |count: usize| patch(&json!(vec![json!({"op": "add", "path": "/list/0", "value": 1}); count]));
         assert!(shifts(900).apply(&document).is_ok());
         let too_much =
-            format!("unsupported: a JSON patch that shifts more than {} elements of lists", work::MAX_WORK);
+            format!("unsupported: a JSON patch that shifts more than {} elements of lists", work::LIMIT);
         let error = |patch: Patch| patch.apply(&document).err().map(|error| error.to_string());
         assert_eq!(error(shifts(1000)).as_ref(), Some(&too_much));
         let removals = patch(&json!(vec![json!({"op": "remove", "path": "/list/0"}); 1100]));
