@@ -116,7 +116,7 @@ async fn unusable_responses_are_explained_as_in_explain_error() {
         ("{raw: {text: '<html></html>'}}", "common causes: the response is an HTML page of a proxy"),
         (
             "{raw: {response: {uid: '{uid}', allowed: true, patch: [{}], patchType: JSONPatch}}}",
-            "the webhook uses a dynamically typed language",
+            "the webhook returns the patch itself",
         ),
         (
             "{bad-response: wrong-version}",
@@ -124,7 +124,7 @@ async fn unusable_responses_are_explained_as_in_explain_error() {
         ),
         (
             "{patch: {operations: [{op: add, path: /spec/none/team, value: blue}]}}",
-            "common causes: the patch adds to labels, annotations, or volumes that the object does not have; add the \
+            "common causes: the path is misspelled, or names an item that the list does not have; the patch adds to labels, annotations, or volumes that the object does not have; add the \
              complete map or list first; the patch appends to a list that the object does not have, such as \
              /spec/tolerations/-; use two operations, add /spec/tolerations with [] and then add \
              /spec/tolerations/-, only if the list is missing",
