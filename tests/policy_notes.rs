@@ -156,7 +156,10 @@ fn failed_audit_annotation_denies_whatever_the_actions_are() {
     let annotation =
         "auditAnnotations: [{key: a, valueExpression: 'string(object.data.none)'}]\n        validations:";
     let found = run(&warning.replace("validations:", annotation));
-    assert!(found.contains(r#"policy "entries" with binding "limit": denied "#), "{found}");
+    assert!(
+        found.contains(r#"policy "entries" with binding "limit": failed, and its failurePolicy is Fail"#),
+        "{found}"
+    );
     assert!(!found.contains("not enforced"), "{found}");
 }
 
@@ -212,7 +215,10 @@ fn mutating_policy_says_whether_it_changed_the_object() {
 fn failed_match_condition_of_a_mutating_policy_applies_the_failure_policy() {
     let failing = MUTATING_POLICY.replace("has(object.data)}", "object.data.none == '1'}");
     let found = run(&failing);
-    assert!(found.contains(r#"policy "owner" with binding "all": denied "#), "{found}");
+    assert!(
+        found.contains(r#"policy "owner" with binding "all": failed, and its failurePolicy is Fail"#),
+        "{found}"
+    );
     assert!(!found.contains("failurePolicy is Ignore"), "{found}");
     let found = run(&failing.replace("failurePolicy: Fail", "failurePolicy: Ignore"));
     let expected = "not applied: its matchConditions cannot be evaluated, and its failurePolicy is Ignore: expression \

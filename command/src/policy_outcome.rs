@@ -40,8 +40,11 @@ pub(crate) enum PolicyOutcome {
     Allowed,
     /// All mutations were applied. Contains whether they changed the object.
     Applied(bool),
-    /// The policy denied the request. Contains the message.
+    /// A validation is false, so the policy denied the request. Contains the message.
     Denied(String),
+    /// An expression failed or the policy could not be configured, and its `failurePolicy` denied the request.
+    /// Contains the message.
+    Failed(String),
     /// A validation is false or failed, and the request continues. Contains the reason and the message.
     NotEnforced(String),
 }
@@ -86,7 +89,7 @@ fn results(checked: &PoliciesChecked) -> Vec<PolicyResult> {
         .collect();
     for policy in &checked.policies {
         let not_configured = |error: &str| match policy.failure_policy {
-            FailurePolicy::Fail => PolicyOutcome::Denied(error.to_owned()),
+            FailurePolicy::Fail => PolicyOutcome::Failed(error.to_owned()),
             FailurePolicy::Ignore => {
                 PolicyOutcome::NotApplied(format!("its failurePolicy is Ignore, and {error}"))
             }
@@ -145,17 +148,22 @@ fn outcome(run: &PolicyRun, actions: &[ValidationAction]) -> PolicyOutcome {
     let violations = messages(|verdict| matches!(verdict, Verdict::Denied | Verdict::Failed));
     if !violations.is_empty() {
         if actions.contains(&ValidationAction::Deny) {
-            return PolicyOutcome::Denied(violations);
+            let is_denied = run.decisions.iter().any(|decision| decision.verdict == Verdict::Denied);
+            return if is_denied {
+                PolicyOutcome::Denied(violations)
+            } else {
+                PolicyOutcome::Failed(violations)
+            };
         }
         if let Some(error) = failed_annotation {
-            return PolicyOutcome::Denied(error.clone());
+            return PolicyOutcome::Failed(error.clone());
         }
         let actions: Vec<&str> = actions.iter().map(|action| action.as_str()).collect();
         let reason = format!("its validationActions are [{}]: {violations}", actions.join(", "));
         return PolicyOutcome::NotEnforced(reason);
     }
     if let Some(error) = failed_annotation {
-        return PolicyOutcome::Denied(error.clone());
+        return PolicyOutcome::Failed(error.clone());
     }
     match &*messages(|verdict| verdict == Verdict::Ignored) {
         "" => PolicyOutcome::Allowed,
@@ -168,7 +176,7 @@ fn mutating_outcome(run: &PolicyRun, failure_policy: FailurePolicy) -> PolicyOut
     if failure_policy == FailurePolicy::Fail
         && let Some(error) = run.conditions.as_ref().and_then(Evaluation::error)
     {
-        return PolicyOutcome::Denied(error.to_owned());
+        return PolicyOutcome::Failed(error.to_owned());
     }
     if let Some(reason) = run.conditions.as_ref().and_then(unmet_condition) {
         return PolicyOutcome::NotApplied(reason);
@@ -182,7 +190,7 @@ fn mutating_outcome(run: &PolicyRun, failure_policy: FailurePolicy) -> PolicyOut
         _ if errors.is_empty() => {
             PolicyOutcome::Applied(run.mutations.iter().any(|mutation| matches!(mutation.outcome, Ok(true))))
         }
-        FailurePolicy::Fail => PolicyOutcome::Denied(errors),
+        FailurePolicy::Fail => PolicyOutcome::Failed(errors),
         FailurePolicy::Ignore => PolicyOutcome::NotEnforced(format!("its failurePolicy is Ignore: {errors}")),
     }
 }

@@ -80,7 +80,9 @@ pub(super) fn reports(record: &Record, unbound: &[UnboundPolicy]) -> Vec<PolicyR
                 PolicyOutcome::NotApplied(reason) => (PolicyVerdict::Skipped, reason.clone()),
                 PolicyOutcome::Allowed => (PolicyVerdict::Allowed, String::new()),
                 PolicyOutcome::Applied(changed) => (PolicyVerdict::Applied, applied(*changed).to_owned()),
-                PolicyOutcome::Denied(message) => (PolicyVerdict::Denied, message.clone()),
+                PolicyOutcome::Denied(message) | PolicyOutcome::Failed(message) => {
+                    (PolicyVerdict::Denied, message.clone())
+                }
                 PolicyOutcome::NotEnforced(reason) => (PolicyVerdict::NotEnforced, reason.clone()),
             };
             Some(PolicyReport {

@@ -87,6 +87,12 @@ fn note(result: &PolicyResult, decision: &str) -> (NoteKind, String) {
             (NoteKind::Event, "denied".to_owned())
         }
         PolicyOutcome::Denied(message) => (NoteKind::Event, format!("denied: {message}")),
+        PolicyOutcome::Failed(message) if decision.contains(message) => {
+            (NoteKind::Event, "failed, and its failurePolicy is Fail".to_owned())
+        }
+        PolicyOutcome::Failed(message) => {
+            (NoteKind::Event, format!("failed, and its failurePolicy is Fail: {message}"))
+        }
         PolicyOutcome::NotEnforced(reason) => (NoteKind::Cause, format!("not enforced: {reason}")),
     };
     let round = if *round == Round::Second { ", second round" } else { "" };
