@@ -103,6 +103,22 @@ async fn check_that_an_accepted_finding_explains_does_not_make_the_run_incomplet
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn accepted_patch_that_does_not_apply_does_not_make_the_run_incomplete() {
+    let stage =
+        Stage::with("patch: {operations: [{op: add, path: /spec/nodeSelector/zone, value: a}]}").await;
+    let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01,V02,V15"];
+    let write =
+        [&arguments[..], &["--write-baseline", "known.yaml", "--baseline-reason", "injector#12"]].concat();
+    let text = ends_with(&stage.verify(&write).await, 0);
+    assert!(text.contains("2 checks not completed: V01, V02"), "{text}");
+    ends_with(&stage.verify(&[&arguments[..], &["--baseline", "known.yaml"]].concat()).await, 0);
+    // Without V15, nothing explains V02.
+    let text =
+        ends_with(&stage.verify(&["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V02"]).await, 6);
+    assert!(text.contains("see V15\n"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn baseline_of_an_incomplete_run_has_a_warning() {
     let stage = Stage::with("non-idempotent").await;
     let base = ["-c", "configuration.yaml", "-f", "pods.yaml", "--write-baseline", "known.yaml"];

@@ -143,7 +143,8 @@ impl ObjectProbe<'_> {
         match outcome.verdict() {
             Verdict::Admitted | Verdict::Denied(_) => Ok(outcome),
             Verdict::NoConditions(_) => Err(Skipped::no_conditions()),
-            verdict @ (Verdict::Failed(_) | Verdict::ServerError(_) | Verdict::Unsupported(_)) => {
+            Verdict::ServerError(status) => Err(Skipped::not_checked(format!("{}: see V15", status.message))),
+            verdict @ (Verdict::Failed(_) | Verdict::Unsupported(_)) => {
                 Err(Skipped::not_checked(verdict.to_string()))
             }
         }

@@ -18,7 +18,8 @@ pub(super) const CHECK: Check = Check {
     why: "`add /metadata/annotations/x` fails on an object without annotations, and `add /spec/volumes/-` \
           fails on a Pod without volumes. A patch that does not apply fails the request regardless of \
           failurePolicy, with an internal error, although the user made no mistake.",
-    help: "Add the missing parent, `{}` or `[]`, before you add to it.",
+    help: "Add the missing parent, `{}` or `[]`, before you add to it. Change an item of a list only if the \
+           list has it.",
     source: "kubernetes/kubernetes#90623; RFC 6902, add: the object to which it adds must exist",
     audience: Audience::Mutating,
     repeatability: Repeatability::Same,
