@@ -8,12 +8,25 @@ use kubernetes_types::quoting::quote;
 use serde_json::{Map, Number, Value};
 
 use super::Document;
-use super::compose::{Content, MAX_LEVELS, MAX_VALUES, Node, NodeId, Nodes, TOO_COMPLEX};
+use super::compose::{Content, MAX_LEVELS, MAX_VALUES, Node, NodeId, Nodes, Scalar, TOO_COMPLEX};
 use super::scalar::{MERGE, Resolved, resolve};
+
+/// The maximum size of all scalars that are decoded through aliases, in bytes.
+///
+/// Each alias copies its target, so many aliases of a long text would take much memory. kube-apiserver does not have
+/// this limit.
+pub(super) const MAX_ALIASED_BYTES: usize = 8 << 20;
 
 /// Converts a document.
 pub(super) fn document(nodes: &Nodes) -> Result<Document, String> {
-    let mut decoder = Decoder { nodes, aliases: HashSet::new(), values: 0, aliased: 0, repeated: Vec::new() };
+    let mut decoder = Decoder {
+        nodes,
+        aliases: HashSet::new(),
+        values: 0,
+        aliased: 0,
+        aliased_bytes: 0,
+        repeated: Vec::new(),
+    };
     let value = match nodes.root {
         None => Value::Null,
         Some(root) => decoder.value(root, 0)?,
@@ -28,6 +41,8 @@ struct Decoder<'a> {
     values: usize,
     /// The number of values that are decoded through aliases.
     aliased: usize,
+    /// The size of the scalars that are decoded through aliases.
+    aliased_bytes: usize,
     repeated: Vec<String>,
 }
 
@@ -36,7 +51,7 @@ impl Decoder<'_> {
         self.count(level)?;
         let node = self.nodes.node(id)?;
         match &node.content {
-            Content::Scalar(scalar) => json(resolve(scalar)?),
+            Content::Scalar(scalar) => json(self.resolved(scalar)?),
             Content::Sequence(items) => {
                 let items: Result<Vec<Value>, String> =
                     items.iter().map(|item| self.value(*item, level + 1)).collect();
@@ -70,6 +85,17 @@ impl Decoder<'_> {
             return Err(TOO_COMPLEX.to_owned());
         }
         Ok(())
+    }
+
+    /// Resolves a scalar, and counts its size if it is decoded through an alias.
+    fn resolved(&mut self, scalar: &Scalar) -> Result<Resolved, String> {
+        if !self.aliases.is_empty() {
+            self.aliased_bytes = self.aliased_bytes.saturating_add(scalar.value.len());
+            if self.aliased_bytes > MAX_ALIASED_BYTES {
+                return Err(TOO_COMPLEX.to_owned());
+            }
+        }
+        resolve(scalar)
     }
 
     /// Decodes the target of an alias.
@@ -156,7 +182,7 @@ impl Decoder<'_> {
         self.count(level)?;
         let node = self.nodes.node(id)?;
         let resolved = match &node.content {
-            Content::Scalar(scalar) => resolve(scalar)?,
+            Content::Scalar(scalar) => self.resolved(scalar)?,
             Content::Alias { name, target } => {
                 return self.through(id, name, |decoder| decoder.key(*target, level + 1));
             }

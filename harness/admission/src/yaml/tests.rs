@@ -151,3 +151,15 @@ fn aliases_and_levels_are_limited() {
     let deep = format!("{}{}", "[".repeat(70), "]".repeat(70));
     assert_eq!(first_document(&deep).unwrap_err(), "yaml: the document is too complex");
 }
+
+#[test]
+fn bytes_of_aliased_scalars_are_limited() {
+    let long = "x".repeat(1 << 20);
+    let values = |count: usize| format!("[&a {long}{}]", ", *a".repeat(count));
+    assert!(first_document(&values(8)).is_ok());
+    assert_eq!(first_document(&values(9)).unwrap_err(), "yaml: the document is too complex");
+    let keys = format!("- &a {long}\n- {{a: 1}}\n{}", "- {*a : 1, *a : 2}\n".repeat(5));
+    assert_eq!(first_document(&keys).unwrap_err(), "yaml: the document is too complex");
+    let merges = format!("- &m {{a: {long}}}\n{}", "- {<<: *m}\n".repeat(9));
+    assert_eq!(first_document(&merges).unwrap_err(), "yaml: the document is too complex");
+}
