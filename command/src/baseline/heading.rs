@@ -3,9 +3,10 @@
 /// The beginning of the comment at the beginning of a baseline; the name of the subcommand follows.
 const HEAD: &str = "# Findings of admit ";
 
-/// Returns the subcommand that wrote a baseline, or `None` if the comment at its beginning is missing.
+/// Returns the subcommand that wrote a baseline, or `None` if the comment at its beginning is missing or edited.
 pub(super) fn writer(text: &str) -> Option<&str> {
-    text.lines().next()?.strip_prefix(HEAD)?.split(' ').next()
+    let name = text.lines().next()?.strip_prefix(HEAD)?.split(' ').next()?;
+    ["verify", "lint"].contains(&name).then_some(name)
 }
 
 /// Returns the comment at the beginning of a baseline.
@@ -14,4 +15,16 @@ pub(super) fn new(name: &str) -> String {
         "{HEAD}{name} that are accepted, each for a reason: `admit {name} --baseline FILE` fails only for others.\n\
          # `admit {name} --write-baseline FILE` writes this file again, and keeps the reasons.\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_unchanged_comment_names_the_command() {
+        assert_eq!(writer(&new("lint")), Some("lint"));
+        assert_eq!(writer("# Findings of admit we accept\n"), None);
+        assert_eq!(writer(""), None);
+    }
 }

@@ -261,7 +261,7 @@ pub(crate) fn stale(entry: &StaleEntry) -> String {
     match (field.as_str(), lacks_fields) {
         ("", true) => {
             format!(
-                "{what} in any field, also in new ones: list the current fields with --write-baseline FILE"
+                "{what} in any field, including new ones: list the current fields with --write-baseline FILE"
             )
         }
         ("", false) => format!("{what}, which the check no longer finds: remove the entry"),
