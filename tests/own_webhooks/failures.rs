@@ -111,7 +111,7 @@ async fn unusable_responses_are_explained_as_in_explain_error() {
         ),
         (
             r#"{bytes: {text: "HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\n"}}"#,
-            "the webhook answered 404 without a complete body; common causes: clientConfig.service.path is missing",
+            "the webhook responded with status 404, but its body could not be read; common causes: clientConfig.service.path is missing",
         ),
         ("{raw: {text: '<html></html>'}}", "common causes: the response is an HTML page of a proxy"),
         (

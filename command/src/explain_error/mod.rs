@@ -145,7 +145,7 @@ pub(crate) fn unread_response(status: Option<u16>, reason: &str) -> Option<Strin
     if !reason.contains("unexpected error when reading response body") {
         return None;
     }
-    let mut text = format!("the webhook answered {status} without a complete body");
+    let mut text = format!("the webhook responded with status {status}, but its body could not be read");
     let causes = explanation::causes_of_status(status).join("; ");
     if !causes.is_empty() {
         let _ = write!(text, "; common causes: {causes}");
