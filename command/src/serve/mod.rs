@@ -58,8 +58,8 @@ pub(crate) struct Serve {
     audit: AuditFlags,
     #[command(flatten)]
     record: RecordFlags,
-    /// Show requests as they come on a page on loopback, and print a link to it. The values of Secrets and tokens are
-    /// masked
+    /// Serve a page on loopback that shows requests as they arrive, and print a link to it. Values of Secrets and tokens
+    /// are masked
     #[arg(long)]
     ui: bool,
     /// Run the controllers of kube-controller-manager for deleted namespaces, owner references, and the service account

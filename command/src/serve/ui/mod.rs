@@ -1,7 +1,7 @@
 //! `--ui`: a page on loopback that shows the requests of the server as they come.
 //!
-//! [`recent`] keeps the last requests, and [`question`] answers which webhooks would be called. [`listener`] serves the page on its own port, [`access`] decides who may use it,
-//! and [`routes`] respond. The page itself is the one of HTML reports, whose sources are in the top-level folder
+//! [`recent`] keeps the last requests, and [`question`] answers which webhooks would be called. [`listener`] serves the
+//! page on its own port, [`access`] decides who may use it, and [`routes`] responds. The page itself is the one of HTML reports, whose sources are in the top-level folder
 //! `report`.
 
 mod access;
