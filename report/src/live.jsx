@@ -15,9 +15,9 @@ const DELAY_MS = 100;
 const STATES = {
   connecting: ["none", "connecting"],
   connected: ["good", "connected: new requests appear here"],
-  interrupted: ["warn", "not connected, connecting again"],
+  interrupted: ["warn", "not connected, connecting again; if the server has restarted, open its new link"],
   busy: ["warn", "too many pages are open: close another page"],
-  ended: ["bad", "the server has restarted: open the link that it printed last"],
+  ended: ["bad", "this session has ended: open the link that admit serve printed last"],
 };
 
 /** Keeps the last requests, newest first, within the limits of the server. */
@@ -57,7 +57,7 @@ export function Live({ token }) {
   if (token) return <Session token={token} />;
   return (
     <article>
-      <Title>This link has already been used</Title>
+      <Title>Open a new link</Title>
       <p role="alert">Open the link that <code>admit serve --ui</code> printed last. Each link works once, in one browser tab.</p>
     </article>
   );

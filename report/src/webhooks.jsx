@@ -93,7 +93,13 @@ function Answer({ webhooks }) {
 function Configurations({ token }) {
   const [objects, setObjects] = useState();
   const [error, setError] = useState();
-  const load = () => call(token, "configurations").then(setObjects, (error) => setError(error.message));
+  const load = () => call(token, "configurations").then(
+      (objects) => {
+        setObjects(objects);
+        setError(undefined);
+      },
+      (error) => setError(error.message),
+    );
   useEffect(() => {
     load();
   }, []);

@@ -130,7 +130,7 @@ await heading("9 requests").waitFor();
 assert.deepEqual(problems, []);
 const other = await (await browser.newContext()).newPage();
 await other.goto(server.link);
-await other.getByRole("heading", { name: "This link has already been used" }).waitFor();
+await other.getByRole("heading", { name: "Open a new link" }).waitFor();
 
 await browser.close();
 console.log("1 passed, 0 failed");
