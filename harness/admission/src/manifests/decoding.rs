@@ -90,8 +90,7 @@ fn json(document: &[u8]) -> Result<Json, DecodeError> {
 /// Source: sigs.k8s.io/yaml yaml.go, `YAMLToJSON` and `YAMLToJSONStrict`.
 fn yaml(text: &str) -> Result<Json, String> {
     let yaml::Document { value, repeated, .. } = yaml::first_document(text)?;
-    let repeated =
-        (!repeated.is_empty()).then(|| format!("yaml: unmarshal errors:\n  {}", repeated.join("\n  ")));
+    let repeated = (!repeated.is_empty()).then(|| yaml::strict_error(&repeated));
     Ok(Json { text: value.to_string(), value, repeated })
 }
 

@@ -121,6 +121,13 @@ impl<'a> Composer<'a> {
         }
     }
 
+    /// Adds a node to which aliases may refer.
+    fn anchored(&mut self, anchor: usize, span: Span, content: Content) -> Result<NodeId, String> {
+        let id = self.nodes.add(span, content)?;
+        self.anchors.insert(anchor, id);
+        Ok(id)
+    }
+
     /// Returns the node that begins with an event.
     #[allow(clippy::wildcard_enum_match_arm, reason = "no other event begins a node")]
     fn node(&mut self, (event, span): (Event<'a>, Span), level: usize) -> Result<NodeId, String> {
@@ -132,13 +139,10 @@ impl<'a> Composer<'a> {
                 let tag = tag.as_deref().map(full).unwrap_or_default();
                 let is_implicit = tag == "!" || tag.is_empty() && style == ScalarStyle::Plain;
                 let scalar = Scalar { value: value.into_owned(), tag, is_implicit };
-                let id = self.nodes.add(span, Content::Scalar(scalar))?;
-                self.anchors.insert(anchor, id);
-                Ok(id)
+                self.anchored(anchor, span, Content::Scalar(scalar))
             }
             Event::SequenceStart(_, anchor, _) => {
-                let id = self.nodes.add(span, Content::Sequence(Vec::new()))?;
-                self.anchors.insert(anchor, id);
+                let id = self.anchored(anchor, span, Content::Sequence(Vec::new()))?;
                 let mut items = Vec::new();
                 loop {
                     match self.next()? {
@@ -150,8 +154,7 @@ impl<'a> Composer<'a> {
                 Ok(id)
             }
             Event::MappingStart(_, anchor, _) => {
-                let id = self.nodes.add(span, Content::Mapping(Vec::new()))?;
-                self.anchors.insert(anchor, id);
+                let id = self.anchored(anchor, span, Content::Mapping(Vec::new()))?;
                 let mut members = Vec::new();
                 loop {
                     match self.next()? {

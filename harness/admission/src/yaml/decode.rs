@@ -15,7 +15,7 @@ use super::scalar::{MERGE, Resolved, resolve};
 ///
 /// Each alias copies its target, so many aliases of a long text would take much memory. kube-apiserver does not have
 /// this limit.
-pub(super) const MAX_ALIASED_BYTES: usize = 8 << 20;
+const MAX_ALIASED_BYTES: usize = 8 << 20;
 
 /// Converts a document.
 pub(super) fn document(nodes: &Nodes) -> Result<Document, String> {
@@ -46,6 +46,14 @@ struct Decoder<'a> {
     repeated: Vec<String>,
 }
 
+/// The members of a mapping so far, those of merged mappings included.
+#[derive(Default)]
+struct Mapping {
+    members: Map<String, Value>,
+    /// The keys in Go's syntax. Keys of different types may have the same name in `members`.
+    keys: HashSet<String>,
+}
+
 impl Decoder<'_> {
     fn value(&mut self, id: NodeId, level: usize) -> Result<Value, String> {
         self.count(level)?;
@@ -58,9 +66,9 @@ impl Decoder<'_> {
                 items.map(Value::from)
             }
             Content::Mapping(_) => {
-                let (mut members, mut seen) = (Map::new(), HashSet::new());
-                self.mapping(node, level, &mut members, &mut seen)?;
-                Ok(members.into())
+                let mut mapping = Mapping::default();
+                self.mapping(node, level, &mut mapping)?;
+                Ok(mapping.members.into())
             }
             Content::Alias { name, target } => {
                 self.through(id, name, |decoder| decoder.value(*target, level + 1))
@@ -113,21 +121,15 @@ impl Decoder<'_> {
         Ok(decoded)
     }
 
-    /// Adds the members of a mapping to `members`. `seen` contains the keys in `members`.
-    fn mapping(
-        &mut self,
-        node: &Node,
-        level: usize,
-        members: &mut Map<String, Value>,
-        seen: &mut HashSet<String>,
-    ) -> Result<(), String> {
+    /// Adds the members of a mapping.
+    fn mapping(&mut self, node: &Node, level: usize, mapping: &mut Mapping) -> Result<(), String> {
         let Content::Mapping(pairs) = &node.content else {
             return Err("yaml: map merge requires map or sequence of maps as the value".to_owned());
         };
         for (key, value) in pairs {
             let key_node = self.nodes.node(*key)?;
             if is_merge(key_node) {
-                self.merge(*value, level + 1, members, seen)?;
+                self.merge(*value, level + 1, mapping)?;
                 continue;
             }
             let line = self.nodes.node(*value)?.line;
@@ -135,46 +137,34 @@ impl Decoder<'_> {
             let value = self.value(*value, level + 1)?;
             let key =
                 key.map_err(|what| format!("unsupported map key of type: {what}, value: {}", go(&value)))?;
-            if !seen.insert(shown.clone()) {
+            if !mapping.keys.insert(shown.clone()) {
                 self.repeated.push(format!("line {line}: key {shown} already set in map"));
             }
-            members.insert(key, value);
+            mapping.members.insert(key, value);
         }
         Ok(())
     }
 
     /// Adds the members of the mappings that a merge key names. The first mapping of a list takes precedence.
-    fn merge(
-        &mut self,
-        id: NodeId,
-        level: usize,
-        members: &mut Map<String, Value>,
-        seen: &mut HashSet<String>,
-    ) -> Result<(), String> {
+    fn merge(&mut self, id: NodeId, level: usize, mapping: &mut Mapping) -> Result<(), String> {
         let node = self.nodes.node(id)?;
         if let Content::Sequence(items) = &node.content {
             for item in items.iter().rev() {
-                self.merge_one(*item, level, members, seen)?;
+                self.merge_one(*item, level, mapping)?;
             }
             return Ok(());
         }
-        self.merge_one(id, level, members, seen)
+        self.merge_one(id, level, mapping)
     }
 
-    fn merge_one(
-        &mut self,
-        id: NodeId,
-        level: usize,
-        members: &mut Map<String, Value>,
-        seen: &mut HashSet<String>,
-    ) -> Result<(), String> {
+    fn merge_one(&mut self, id: NodeId, level: usize, mapping: &mut Mapping) -> Result<(), String> {
         self.count(level)?;
         let node = self.nodes.node(id)?;
         let Content::Alias { name, target } = &node.content else {
-            return self.mapping(node, level, members, seen);
+            return self.mapping(node, level, mapping);
         };
         let target = self.nodes.node(*target)?;
-        self.through(id, name, |decoder| decoder.mapping(target, level, members, seen))
+        self.through(id, name, |decoder| decoder.mapping(target, level, mapping))
     }
 
     /// Returns a key as text, or the reason why JSON does not have such a key, and the key in Go's syntax.

@@ -33,5 +33,12 @@ pub fn first_document(text: &str) -> Result<Document, String> {
     decode::document(&nodes)
 }
 
+/// Returns the error of a strict decoder about [`Document::repeated`], which must not be empty.
+///
+/// Source: sigs.k8s.io/yaml goyaml.v2/yaml.go, `TypeError.Error`.
+pub fn strict_error(repeated: &[String]) -> String {
+    format!("yaml: unmarshal errors:\n  {}", repeated.join("\n  "))
+}
+
 #[cfg(test)]
 mod tests;

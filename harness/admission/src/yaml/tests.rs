@@ -163,3 +163,24 @@ fn bytes_of_aliased_scalars_are_limited() {
     let merges = format!("- &m {{a: {long}}}\n{}", "- {<<: *m}\n".repeat(9));
     assert_eq!(first_document(&merges).unwrap_err(), "yaml: the document is too complex");
 }
+
+#[test]
+fn duplicate_keys_are_reported_with_lines() {
+    for (text, expected) in [
+        ("a: 1\nb: 2\n", &[][..]),
+        ("a: 1\na: 2\n", &["line 2: key \"a\" already set in map"]),
+        ("{\"a\": {\"b\": 1, \"b\": 2}}", &["line 1: key \"b\" already set in map"]),
+        (
+            "- x: [1]\n  x: true\n  x: null\n",
+            &["line 2: key \"x\" already set in map", "line 3: key \"x\" already set in map"],
+        ),
+        (
+            "a:\n  c: 1\na:\n  b: 1.5\n  b: text\n",
+            &["line 5: key \"b\" already set in map", "line 4: key \"a\" already set in map"],
+        ),
+        ("not: [closed", &[]),
+    ] {
+        let repeated = first_document(text).map(|document| document.repeated).unwrap_or_default();
+        assert_eq!(repeated, expected, "{text}");
+    }
+}

@@ -22,9 +22,6 @@ use crate::apimachinery::options;
 
 pub(crate) const MEDIA_TYPE: &str = "application/apply-patch+yaml";
 
-/// The first line of the error that Go's strict YAML decoder returns for duplicate keys.
-const STRICT_YAML_PREFIX: &str = "error converting YAML to JSON: yaml: unmarshal errors:";
-
 /// The decoded body of an apply request.
 #[derive(Debug)]
 pub(crate) struct ApplyPatch {
@@ -62,14 +59,13 @@ pub(crate) fn read(request: &mut ObjectRequest<'_>) -> Result<ApplyPatch, Box<St
     } else {
         None
     };
-    let is_json = json.is_some();
-    let read = match json {
-        Some(read) => read,
-        None if bytes.trim_ascii().is_empty() => Value::Null,
+    let (read, repeated) = match json {
+        Some(read) => (read, None),
+        None if bytes.trim_ascii().is_empty() => (Value::Null, Some(Vec::new())),
         None => {
             let read = field_validation::yaml(&bytes).map_err(|error| bad(format!("{failed}: {error}")))?;
-            body::hold(request, &read)?;
-            read
+            body::hold(request, &read.value)?;
+            (read.value, Some(read.repeated))
         }
     };
     request.note_decoded(&read);
@@ -85,13 +81,10 @@ pub(crate) fn read(request: &mut ObjectRequest<'_>) -> Result<ApplyPatch, Box<St
         }
     };
     schema::normalize_numbers(&mut object);
-    let text = std::str::from_utf8(&bytes).unwrap_or_default();
-    // The faster JSON reader is sufficient if it finds no duplicate keys.
-    let is_plain = is_json && strictness::errors(text, &[], Type::Free).is_ok_and(|found| found.is_empty());
-    let repeated = if is_plain || FieldValidation::from_request(request) == FieldValidation::Ignore {
+    let repeated = if FieldValidation::from_request(request) == FieldValidation::Ignore {
         Vec::new()
     } else {
-        repeated_keys(text)
+        repeated.unwrap_or_else(|| repeated_in_json(std::str::from_utf8(&bytes).unwrap_or_default()))
     };
     let force = options::truth(&request.query, "force").unwrap_or_default();
     Ok(ApplyPatch { object, force, repeated })
@@ -120,8 +113,8 @@ pub(crate) async fn apply(
     body::complete(request, &mut object)?;
     match FieldValidation::from_request(request) {
         FieldValidation::Strict if !patch.repeated.is_empty() => {
-            let keys = patch.repeated.join("\n  ");
-            let why = format!("error strict decoding patch: {STRICT_YAML_PREFIX}\n  {keys}");
+            let error = yaml::strict_error(&patch.repeated);
+            let why = format!("error strict decoding patch: error converting YAML to JSON: {error}");
             return Err(Box::new(Status::bad_request(why)));
         }
         FieldValidation::Strict | FieldValidation::Warn | FieldValidation::Ignore => {
@@ -218,34 +211,11 @@ fn named(kind: &GroupVersionKind) -> String {
     format!("{}/{}, Kind={}", kind.group, kind.version, kind.kind)
 }
 
-/// Returns an error for each duplicate key in a YAML document, with the line of the later value.
-///
-/// Source: sigs.k8s.io/yaml goyaml.v2/decode.go, `setMapIndex`.
-pub(crate) fn repeated_keys(text: &str) -> Vec<String> {
-    yaml::first_document(text).map(|document| document.repeated).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn duplicate_keys_are_reported_with_lines() {
-        for (text, expected) in [
-            ("a: 1\nb: 2\n", &[][..]),
-            ("a: 1\na: 2\n", &["line 2: key \"a\" already set in map"]),
-            ("{\"a\": {\"b\": 1, \"b\": 2}}", &["line 1: key \"b\" already set in map"]),
-            (
-                "- x: [1]\n  x: true\n  x: null\n",
-                &["line 2: key \"x\" already set in map", "line 3: key \"x\" already set in map"],
-            ),
-            (
-                "a:\n  c: 1\na:\n  b: 1.5\n  b: text\n",
-                &["line 5: key \"b\" already set in map", "line 4: key \"a\" already set in map"],
-            ),
-            ("not: [closed", &[]),
-        ] {
-            assert_eq!(repeated_keys(text), expected, "{text}");
-        }
+/// Returns the errors of the YAML decoder about duplicate keys in JSON.
+fn repeated_in_json(text: &str) -> Vec<String> {
+    // The faster JSON reader is sufficient if it finds no duplicate keys.
+    if strictness::errors(text, &[], Type::Free).is_ok_and(|found| found.is_empty()) {
+        return Vec::new();
     }
+    yaml::first_document(text).map(|document| document.repeated).unwrap_or_default()
 }

@@ -5,13 +5,13 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_admission::review::decode::{self, type_meta};
+use kubernetes_admission::yaml::Document;
 use kubernetes_types::schema::{self, EmptyFields, Type, strictness};
 use kubernetes_types::status::Status;
 use kubernetes_types::weight::{expected, weight};
 use kubernetes_types::{json_numbers, json_text};
 use serde_json::{Value, json};
 
-use super::apply;
 pub(crate) use super::field_validation::FieldValidation;
 use super::field_validation::yaml;
 use super::object_types::SCHEME;
@@ -139,7 +139,7 @@ pub(crate) fn document(request: &mut ObjectRequest<'_>) -> Result<Option<Value>,
     }
     let body = &request.body;
     let read = match encoding {
-        Encoding::Json | Encoding::Yaml => text(body, encoding).and_then(|(read, _)| {
+        Encoding::Json | Encoding::Yaml => text(body, encoding).and_then(|Text { value: read, .. }| {
             let kind = type_meta(&read).map_err(decode::DecodeError::into_text)?;
             if let Some(members) = read.as_object().filter(|_| ["", DELETE_OPTIONS].contains(&&*kind.kind)) {
                 let kind = GroupVersionKind::new(options::GROUP, "v1", DELETE_OPTIONS);
@@ -153,17 +153,26 @@ pub(crate) fn document(request: &mut ObjectRequest<'_>) -> Result<Option<Value>,
     read.map(Some).map_err(|error| Box::new(Status::bad_request(error)))
 }
 
+/// The value of a body in JSON or YAML.
+struct Text {
+    value: Value,
+    /// The first number in JSON that is out of the range of a float.
+    out_of_range: Option<String>,
+    /// The errors about duplicate keys in YAML.
+    repeated: Vec<String>,
+}
+
 /// Decodes a body in JSON or YAML. The errors are those of kube-apiserver.
 ///
-/// Also returns the first number in JSON that is out of the range of a float.
-///
 /// Source: apimachinery pkg/runtime/serializer/json/json.go, `Decode`, and meta.go, `Interpret`.
-fn text(body: &[u8], encoding: Encoding) -> Result<(Value, Option<String>), String> {
+fn text(body: &[u8], encoding: Encoding) -> Result<Text, String> {
     if encoding == Encoding::Yaml {
-        return yaml(body).map(|read| (read, None));
+        let Document { value, repeated, .. } = yaml(body)?;
+        return Ok(Text { value, out_of_range: None, repeated });
     }
     json_text::scan(body, json_text::MAX_DEPTH, |_| {})
         .and_then(|()| json_numbers::decode(body).map_err(|error| error.to_string()))
+        .map(|(value, out_of_range)| Text { value, out_of_range, repeated: Vec::new() })
         .map_err(|error| format!("{UNREADABLE}: {error}"))
 }
 
@@ -225,7 +234,7 @@ pub(crate) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -
         Encoding::Json => reserve(request)?,
         Encoding::Yaml | Encoding::Protobuf => 0,
     };
-    let Decoded { object, unknown, empty_fields } =
+    let Decoded { object, unknown, repeated, empty_fields } =
         read(&request.headers, &request.body, &request.target.resource, kind)
             .map_err(|status| failed_to_decode(status, &request.target.resource, kind))?;
     request.empty_fields = empty_fields;
@@ -233,14 +242,10 @@ pub(crate) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -
     request.reservation.try_grow(takes.saturating_sub(reserved))?;
     request.reservation.shrink(reserved.saturating_sub(takes));
     let validation = FieldValidation::from_request(request);
-    let is_yaml = encoding(&request.headers).is_ok_and(|encoding| encoding == Encoding::Yaml);
     let told = if validation == FieldValidation::Ignore {
         Ok(Vec::new())
-    } else if is_yaml {
-        let repeated = apply::repeated_keys(std::str::from_utf8(&request.body).unwrap_or_default());
-        validation.tell_of_yaml(repeated, strict_errors(request, &unknown, kind))
     } else {
-        validation.tell(strict_errors(request, &unknown, kind))
+        validation.tell_of_yaml(repeated, strict_errors(request, &unknown, kind))
     };
     let told = told.map_err(|why| {
         let expected = kind;
@@ -289,10 +294,11 @@ fn strict_errors(request: &ObjectRequest<'_>, unknown: &[String], kind: &GroupVe
 /// The prefix of errors about a body whose kind cannot be decoded.
 const UNREADABLE: &str = "couldn't get version/kind; json parse error";
 
-/// A decoded object with the paths of its unknown fields.
+/// A decoded object with the paths of its unknown fields, and the errors about duplicate keys if the body is YAML.
 struct Decoded {
     object: Value,
     unknown: Vec<String>,
+    repeated: Vec<String>,
     empty_fields: EmptyFields,
 }
 
@@ -315,22 +321,24 @@ fn read(
         Encoding::Protobuf => {
             let (object, unknown) =
                 typed(from_protobuf(body, kind)?, kind, Types::for_resource(resource, kind))?;
-            return Ok(Decoded { object, unknown, empty_fields: EmptyFields::default() });
+            let (repeated, empty_fields) = (Vec::new(), EmptyFields::default());
+            return Ok(Decoded { object, unknown, repeated, empty_fields });
         }
         Encoding::Json | Encoding::Yaml => text(body, encoding),
     };
-    let read = read.and_then(|(read, out_of_range)| {
-        let found = type_meta(&read).map_err(decode::DecodeError::into_text)?;
+    let read = read.and_then(|read| {
+        let found = type_meta(&read.value).map_err(decode::DecodeError::into_text)?;
         if custom && found.kind.is_empty() {
             return Err(format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(body)));
         }
-        // Go decodes `null` as a struct without fields.
-        Ok((if read.is_null() { json!({}) } else { read }, out_of_range))
+        Ok(read)
     });
-    let (object, out_of_range) = read.map_err(|wrong| {
+    let Text { value, out_of_range, repeated } = read.map_err(|wrong| {
         let (kind, start) = (&kind.kind, start(body));
         bad(format!("the object provided is unrecognized (must be of type {kind}): {wrong} ({start})"))
     })?;
+    // Go decodes `null` as a struct without fields.
+    let object = if value.is_null() { json!({}) } else { value };
     if let Some(number) = out_of_range.filter(|_| custom) {
         let GroupVersionKind { kind, version, .. } = GroupVersionKind::from_object(&object);
         let why = not_a_float(&number);
@@ -344,7 +352,7 @@ fn read(
             }
             status
         })?;
-    Ok(Decoded { object, unknown, empty_fields })
+    Ok(Decoded { object, unknown, repeated, empty_fields })
 }
 
 /// Returns Go's error for a number out of the range of a float.

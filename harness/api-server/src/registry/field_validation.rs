@@ -2,7 +2,6 @@
 
 use kubernetes_admission::yaml;
 use kubernetes_types::schema::strictness;
-use serde_json::Value;
 
 use super::request::ObjectRequest;
 
@@ -38,7 +37,7 @@ impl FieldValidation {
         }
     }
 
-    /// Returns the errors of a strict YAML decoder as [`Self::tell`] does; `repeated` contains the duplicate keys.
+    /// Returns the errors of a strict decoder as [`Self::tell`] does; `repeated` contains the duplicate keys in YAML.
     ///
     /// Under strict validation, the duplicate keys form one error with several lines.
     ///
@@ -52,8 +51,7 @@ impl FieldValidation {
         if self != Self::Strict || repeated.is_empty() {
             return self.tell(repeated.into_iter().chain(unknown).collect());
         }
-        let repeated = format!("yaml: unmarshal errors:\n  {}", repeated.join("\n  "));
-        self.tell(std::iter::once(repeated).chain(unknown).collect())
+        self.tell(std::iter::once(yaml::strict_error(&repeated)).chain(unknown).collect())
     }
 }
 
@@ -61,9 +59,9 @@ impl FieldValidation {
 ///
 /// # Errors
 /// Returns the message of Go's library.
-pub(crate) fn yaml(body: &[u8]) -> Result<Value, String> {
+pub(crate) fn yaml(body: &[u8]) -> Result<yaml::Document, String> {
     let text = std::str::from_utf8(body).map_err(|error| invalid_utf8(body, &error))?;
-    yaml::first_document(text).map(|document| document.value)
+    yaml::first_document(text)
 }
 
 /// Returns the error message for bytes that are not UTF-8.
