@@ -14,7 +14,7 @@ use std::vec;
 use serde_json::Value;
 
 use self::source::Source;
-pub(crate) use self::source::yaml_message;
+pub(crate) use self::source::{yaml_message, yaml_options};
 use crate::{Failure, screen, similar_file};
 
 /// An object and its location.

@@ -238,12 +238,15 @@ fn json(text: &str, first: u64) -> Option<Vec<Located>> {
 const TOO_LARGE: &str = "this YAML document is too large: it may have 250,000 values, 64 MiB of text, 64 levels, and few \
                          aliases for each anchor; larger objects can be given as JSON";
 
+/// Returns the options of kubectl's parser, in which `0644` is an octal number.
+pub(crate) fn yaml_options() -> serde_saphyr::Options {
+    serde_saphyr::options! { legacy_octal_numbers: true }
+}
+
 /// Parses YAML; as in kubectl, the last value of a duplicate key is used, with a warning.
 fn yaml(text: &str, first: u64, warnings: &mut Vec<String>) -> Result<Vec<Located>, Unreadable> {
     let line = |line: u64| first + line.saturating_sub(1);
-    // As in kubectl, `0644` is an octal number.
-    let options = serde_saphyr::options! { legacy_octal_numbers: true };
-    let parsed = serde_saphyr::from_multiple_with_options(text, options).or_else(|error| {
+    let parsed = serde_saphyr::from_multiple_with_options(text, yaml_options()).or_else(|error| {
         let serde_saphyr::Error::DuplicateMappingKey { key, location } = error.without_snippet() else {
             return Err(error);
         };
@@ -252,10 +255,8 @@ fn yaml(text: &str, first: u64, warnings: &mut Vec<String>) -> Result<Vec<Locate
         warnings.push(format!(
             "{at}:{column}: duplicate key{key}: kubectl uses the last value, and so does admit"
         ));
-        let options = serde_saphyr::options! {
-            legacy_octal_numbers: true,
-            duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
-        };
+        let mut options = yaml_options();
+        options.duplicate_keys = serde_saphyr::DuplicateKeyPolicy::LastWins;
         serde_saphyr::from_multiple_with_options(text, options)
     });
     let documents: Vec<Spanned<Value>> = parsed.map_err(|error| {

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::failure::{Outcome, StepFailure};
-use crate::documents::{self, yaml_message};
+use crate::documents::{self, yaml_message, yaml_options};
 
 /// Returns the doc string of a step without the media type, the common indentation, and escapes.
 ///
@@ -20,17 +20,12 @@ pub(crate) fn text(step: &Step) -> Outcome<String> {
     Ok(plain(raw))
 }
 
-/// Returns the options that kubectl's parser has: `0644` is an octal number.
-fn options() -> serde_saphyr::Options {
-    serde_saphyr::options! { legacy_octal_numbers: true }
-}
-
 /// Parses a single YAML document.
 ///
 /// # Errors
 /// Returns an error if the text is not valid YAML. The error contains the line and the column.
 pub(crate) fn parse(text: &str) -> Outcome<Value> {
-    serde_saphyr::from_str_with_options(text, options()).map_err(|error| invalid(&error))
+    serde_saphyr::from_str_with_options(text, yaml_options()).map_err(|error| invalid(&error))
 }
 
 /// Parses the objects in the YAML documents of a file, including the items of lists, and skips empty documents.
@@ -39,7 +34,7 @@ pub(crate) fn parse(text: &str) -> Outcome<Value> {
 /// Returns an error if the text is not valid YAML. The error contains the line and the column.
 pub(crate) fn parse_objects(text: &str) -> Outcome<Vec<Value>> {
     let parsed: Vec<Value> =
-        serde_saphyr::from_multiple_with_options(text, options()).map_err(|error| invalid(&error))?;
+        serde_saphyr::from_multiple_with_options(text, yaml_options()).map_err(|error| invalid(&error))?;
     let objects = parsed.into_iter().filter(|document| !document.is_null());
     let each = |mut object| documents::take_items(&mut object).unwrap_or_else(|| vec![object]);
     Ok(objects.flat_map(each).collect())
@@ -55,7 +50,7 @@ pub(crate) fn parse_step<T: DeserializeOwned>(
     expand: impl Fn(&str) -> String,
 ) -> Outcome<T> {
     let text = expand(&text(step)?);
-    serde_saphyr::from_str_with_options(&text, options()).map_err(|error| invalid_in(step, what, &error))
+    serde_saphyr::from_str_with_options(&text, yaml_options()).map_err(|error| invalid_in(step, what, &error))
 }
 
 /// Parses the YAML documents in the doc string of `step` as [`parse_step`] does, and skips empty documents.
@@ -64,7 +59,7 @@ pub(crate) fn parse_step<T: DeserializeOwned>(
 /// Returns an error if the text is not valid YAML. The error contains the line of the feature file.
 pub(crate) fn parse_step_documents(step: &Step, expand: impl Fn(&str) -> String) -> Outcome<Vec<Value>> {
     let text = expand(&text(step)?);
-    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(&text, options())
+    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(&text, yaml_options())
         .map_err(|error| invalid_in(step, YAML, &error))?;
     Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
 }
