@@ -207,19 +207,16 @@ impl Serve {
 
 /// Returns an observer that records requests and shows them on the page, if one of both is enabled.
 pub(crate) fn observer(record: Option<&RecordFile>, ui: Option<&Ui>) -> Option<RequestObserver> {
-    if record.is_none() && ui.is_none() {
-        return None;
-    }
-    let (record, show) = (record.cloned(), ui.map(Ui::observer));
-    Some(Arc::new(move |request| {
-        let report = line::report(request, show.is_some());
-        if let Some(show) = &show {
+    match (record.cloned(), ui.map(Ui::observer)) {
+        (None, None) => None,
+        (Some(record), None) => Some(Arc::new(move |request| record.write(line::report(request, false)))),
+        (None, Some(show)) => Some(Arc::new(move |request| show(line::report(request, true)))),
+        (Some(record), Some(show)) => Some(Arc::new(move |request| {
+            let report = line::report(request, true);
             show(report.clone());
-        }
-        if let Some(record) = &record {
             record.write(report);
-        }
-    }))
+        })),
+    }
 }
 
 /// Returns the user of the kubeconfigs that kubeadm and kind create, with its relevant groups.
