@@ -73,6 +73,9 @@ fn note(result: &PolicyResult, decision: &str) -> (NoteKind, String) {
     let PolicyResult { policy, binding, param, outcome, phase: _, round } = result;
     let with = binding.as_ref().map(|name| format!(" with binding \"{name}\"")).unwrap_or_default();
     let param = param.as_ref().map(|name| format!(" and param \"{name}\"")).unwrap_or_default();
+    let with_message = |what: &str, message: &str| {
+        if decision.contains(message) { what.to_owned() } else { format!("{what}: {message}") }
+    };
     let (kind, text) = match outcome {
         PolicyOutcome::Excluded(mismatch) if mismatch.field == MatchField::Exempt => {
             (NoteKind::Cause, "not applied: policies do not apply to this kind".to_owned())
@@ -83,15 +86,9 @@ fn note(result: &PolicyResult, decision: &str) -> (NoteKind, String) {
         PolicyOutcome::NotApplied(reason) => (NoteKind::Cause, format!("not applied: {reason}")),
         PolicyOutcome::Allowed => (NoteKind::Cause, "allowed: all validations are true".to_owned()),
         PolicyOutcome::Applied(changed) => (NoteKind::Cause, format!("applied: {}", applied(*changed))),
-        PolicyOutcome::Denied(message) if decision.contains(message) => {
-            (NoteKind::Event, "denied".to_owned())
-        }
-        PolicyOutcome::Denied(message) => (NoteKind::Event, format!("denied: {message}")),
-        PolicyOutcome::Failed(message) if decision.contains(message) => {
-            (NoteKind::Event, "failed, and its failurePolicy is Fail".to_owned())
-        }
+        PolicyOutcome::Denied(message) => (NoteKind::Event, with_message("denied", message)),
         PolicyOutcome::Failed(message) => {
-            (NoteKind::Event, format!("failed, and its failurePolicy is Fail: {message}"))
+            (NoteKind::Event, with_message("failed, and its failurePolicy is Fail", message))
         }
         PolicyOutcome::NotEnforced(reason) => (NoteKind::Cause, format!("not enforced: {reason}")),
     };
