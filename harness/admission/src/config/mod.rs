@@ -114,6 +114,16 @@ pub enum Phase {
     Validating,
 }
 
+impl Phase {
+    /// Returns the name of the admission plugin that calls the webhooks of this phase.
+    pub const fn webhook_plugin(self) -> &'static str {
+        match self {
+            Self::Mutating => "MutatingAdmissionWebhook",
+            Self::Validating => "ValidatingAdmissionWebhook",
+        }
+    }
+}
+
 /// The identity of a webhook: unique in a cluster, and the key for reinvocation.
 ///
 /// Source: apiserver `pkg/admission/configuration/mutating_webhook_manager.go`.

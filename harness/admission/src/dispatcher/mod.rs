@@ -245,7 +245,7 @@ impl<C: Caller> Dispatcher<C> {
         if let Some(webhooks) = chain.validating {
             let started = Instant::now();
             let outcome = self.validate_by_webhooks(run, chain, webhooks).await;
-            let part = Part::Plugin("ValidatingAdmissionWebhook");
+            let part = Part::Plugin(Phase::Validating.webhook_plugin());
             record_timing(&mut run.record, part, Phase::Validating, started, outcome)?;
         }
         plugin::validate(chain.last, run)?;
@@ -282,7 +282,7 @@ impl<C: Caller> Dispatcher<C> {
             if let Some(webhooks) = chain.mutating {
                 let started = Instant::now();
                 let outcome = self.mutate_by_webhooks(run, chain, webhooks, round).await;
-                let part = Part::Plugin("MutatingAdmissionWebhook");
+                let part = Part::Plugin(Phase::Mutating.webhook_plugin());
                 record_timing(&mut run.record, part, Phase::Mutating, started, outcome)?;
             }
             plugin::admit(chain.last, run, round)?;

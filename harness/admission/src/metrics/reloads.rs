@@ -69,10 +69,7 @@ impl Reloads {
 
     /// Counts an attempt at time `now`, in seconds since 1970. For each plugin, only the latest hash is exposed.
     pub(super) fn observe(&self, phase: Phase, reload: Reload<'_>, hostname: &str, now: f64) {
-        let plugin = match phase {
-            Phase::Mutating => "MutatingAdmissionWebhook",
-            Phase::Validating => "ValidatingAdmissionWebhook",
-        };
+        let plugin = phase.webhook_plugin();
         let server = hash_of(&identity(hostname));
         let status = match reload {
             Reload::Success { .. } => "success",

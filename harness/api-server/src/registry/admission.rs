@@ -356,8 +356,8 @@ impl<'a> RequestAdmission<'a> {
         let (mutating, validating) =
             (webhooks.mutating.dispatched(self.reasons), webhooks.validating.dispatched(self.reasons));
         DispatchContext {
-            mutating: selection.has("MutatingAdmissionWebhook").then_some(mutating),
-            validating: selection.has("ValidatingAdmissionWebhook").then_some(validating),
+            mutating: selection.has(Phase::Mutating.webhook_plugin()).then_some(mutating),
+            validating: selection.has(Phase::Validating.webhook_plugin()).then_some(validating),
             mutating_policies: selection.has("MutatingAdmissionPolicy").then_some(mutating_policies),
             validating_policies: selection.has("ValidatingAdmissionPolicy").then_some(validating_policies),
             plugins,

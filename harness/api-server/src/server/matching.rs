@@ -93,12 +93,7 @@ impl ApiServer {
         let webhooks = admission
             .webhooks_in_order()
             .into_iter()
-            .filter(|(phase, _)| {
-                admission.runs(match phase {
-                    Phase::Mutating => "MutatingAdmissionWebhook",
-                    Phase::Validating => "ValidatingAdmissionWebhook",
-                })
-            })
+            .filter(|(phase, _)| admission.runs(phase.webhook_plugin()))
             .map(|(phase, webhook)| {
                 let decided = matching::decide(&webhook, &mut run);
                 (phase, webhook, decided)
