@@ -63,9 +63,9 @@ impl Cel {
             }
         }
         if unmatched.len() == policies.len() {
-            let of = if policies.len() == 1 { "policy" } else { "policies" };
+            let noun = if policies.len() == 1 { "policy" } else { "policies" };
             return Err(Failure::nothing_run(format!(
-                "the matchConstraints of the {of} do not match the request"
+                "the matchConstraints of the {noun} do not match the request"
             )));
         }
         for name in unmatched {

@@ -99,8 +99,8 @@ impl World {
             api::send_as(self.client()?, &options, Method::POST, &path, Some(&object), None).await?;
         self.keep_ignored_fields(&answer, own);
         let message = answer.message().replace(&unique, name);
-        if let Some(of) = answer.body.get_mut("message") {
-            *of = json!(message);
+        if let Some(member) = answer.body.get_mut("message") {
+            *member = json!(message);
         }
         answer
             .successful()

@@ -179,7 +179,7 @@ impl Tried {
                 format!("the webhook was not called for any of {}: nothing was tested", several(objects))
             }
             Self { .. } if self.unanswered().is_some() => return None,
-            // There is no change to test.
+            // The webhook cannot make a change that a check could miss.
             Self { patched: 0, .. } if self.cannot_change() => return None,
             Self { mutating: true, patched: 0, called, operations, .. } => {
                 let times = if *called == 1 { "once".to_owned() } else { format!("{called} times") };

@@ -37,7 +37,7 @@ struct Kept {
 pub(super) enum Next {
     /// The number of a request, and its line.
     Request(u64, Bytes),
-    /// There is no later request yet.
+    /// No later request has arrived.
     None,
     /// A request after the position has been removed.
     Removed,

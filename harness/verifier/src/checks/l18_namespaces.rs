@@ -15,8 +15,9 @@ pub(super) const CHECK: Check = Check {
     title: "namespace labels: a label that a namespaceSelector requires is a label of a Namespace in the manifests",
     severity: Severity::Warning,
     why: "The API server accepts every label in a selector. A webhook or policy whose namespaceSelector requires a \
-          misspelled label applies to no object in a namespace, and no error is reported. The check reports a required label that no \
-          Namespace in the manifests has if a Namespace has a similar label, or the same label with another value.",
+          misspelled label applies to no object in a namespace, and no error is reported. The check reports a \
+          required label that no Namespace in the manifests has if a Namespace has a similar label, or the same \
+          label with another value.",
     help: "Correct the label in the selector or in the Namespace.",
     source: "Dynamic Admission Control, Matching requests: namespaceSelector",
     audience: Audience::AllAndPolicies,
