@@ -19,7 +19,7 @@ type column struct {
 	Priority    int32  `json:"priority"`
 }
 
-// The columns by the name of the Go type, which is that of the kind.
+// tables maps the name of a Go type, which is the name of the kind, to its columns.
 type tables map[string][]column
 
 func (t tables) TableHandler(definitions []meta.TableColumnDefinition, print any) error {

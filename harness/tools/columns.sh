@@ -1,9 +1,9 @@
 #!/bin/sh
-# Writes api-server/src/kinds/tables/columns.json from the printers of the imitated version: the columns of built-in kinds.
+# Writes api-server/src/kinds/tables/columns.json from the printers of the supported version: the columns of built-in kinds.
 #
 #   tools/columns.sh
 #
-# Needs Go; its modules come from the proxy that Go is set up with.
+# Needs Go, which downloads the modules from its configured proxy.
 set -eu
 version=v1.37.1
 cd "$(dirname "$0")/.."
@@ -13,7 +13,7 @@ cp tools/columns.go "$folder/main.go"
 kubernetes=$(go mod download -json "k8s.io/kubernetes@$version" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
 {
     printf 'module columns\n\ngo 1.26.0\n\nrequire k8s.io/kubernetes %s\n\n' "$version"
-    # What kubernetes has beside itself is published in versions of its own.
+    # The staging modules of kubernetes are published with their own version numbers.
     sed -n "s|^\t\(k8s.io/[a-z0-9-]*\) v0\.0\.0\( .*\)\{0,1\}$|replace \1 => \1 v0${version#v1}|p" "$kubernetes/go.mod" | sort -u
 } >"$folder/go.mod"
 (cd "$folder" && go mod tidy >&2 && go run .) >"$folder/columns.json"

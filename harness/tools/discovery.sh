@@ -1,10 +1,10 @@
 #!/bin/sh
-# Writes api-server/src/kinds/discovery.json from a running kube-apiserver of the imitated version: the aggregated discovery
-# documents of /api and /apis, without what only that server knows (resource versions, freshness).
+# Writes api-server/src/kinds/discovery.json from a running kube-apiserver of the supported version: the aggregated discovery
+# documents of /api and /apis, without values that are specific to that server (resource versions, freshness).
 #
 #   tools/discovery.sh https://127.0.0.1:6443 TOKEN
 #
-# kube-apiserver alone (no controllers, no custom resources) gives the whole list. Needs curl and jq.
+# A kube-apiserver without controllers and custom resources returns the whole list. Needs curl and jq.
 set -eu
 server=$1
 token=$2

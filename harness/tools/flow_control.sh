@@ -1,6 +1,6 @@
 #!/bin/sh
 # Writes api-server/src/kinds/flow-control.json from a running kube-apiserver of the supported version: the
-# PriorityLevelConfigurations and FlowSchemas that it creates, without what it sets when it stores them.
+# PriorityLevelConfigurations and FlowSchemas that it creates, without the fields that it sets when it stores them.
 #
 #   tools/flow_control.sh https://127.0.0.1:6443 TOKEN
 #

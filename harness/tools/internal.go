@@ -1,9 +1,9 @@
-// Prints how Go's encoder writes the internal types that kube-apiserver shows in errors: of each its fields in order, as
-// [name, where the versioned object has it, form, type, whether it is left out where it is empty].
+// Prints how Go's encoder writes the internal types that kube-apiserver shows in errors. Each type has a list of its fields
+// in order, as [name, path in the versioned object, form, type, whether an empty value is omitted].
 //
-// A path with a slash leads to a member of a member, an empty one to the object itself: it may be of one of several types, and
-// each has a field in Go. The form is "" for a value, "*" for a pointer, "[]" for a list and "{}" for
-// a map. The type is one of the table, or `string`, `bool`, `number`, `quantity`, or `json` for what has a form of its own.
+// A path with a slash leads to a nested field. An empty path leads to the object itself, which can have one of several types;
+// each of them has a field in Go. The form is "" for a value, "*" for a pointer, "[]" for a list, and "{}" for a map. The type
+// is a type in the table, or `string`, `bool`, `number`, `quantity`, or `json` for a type with its own JSON encoding.
 package main
 
 import (
@@ -72,13 +72,13 @@ var (
 	table     = map[string][][5]any{}
 )
 
-// versioned is where a versioned type has a field, and of which type it is.
+// versioned is the path and the type of a field in a versioned type.
 type versioned struct {
 	path string
 	of   reflect.Type
 }
 
-// fieldsOf are the fields of a versioned type by their names in Go.
+// fieldsOf collects the fields of a versioned type by their Go names.
 func fieldsOf(of reflect.Type, prefix string, into map[string]versioned) {
 	for i := range of.NumField() {
 		field := of.Field(i)
@@ -100,7 +100,7 @@ func name(of reflect.Type) string {
 	return parts[len(parts)-1] + "." + of.Name()
 }
 
-// form takes a type apart: a pointer, list or map, and what is in it.
+// form splits a type into its form (pointer, list, or map) and its element type.
 func form(of reflect.Type) (string, reflect.Type) {
 	switch of.Kind() {
 	case reflect.Pointer:
@@ -154,13 +154,13 @@ func describe(of, other reflect.Type) {
 	table[name(of)] = members(of, fields)
 }
 
-// members are the fields of an internal type, with those of types that it embeds.
+// members returns the fields of an internal type, including those of embedded types.
 func members(of reflect.Type, fields map[string]versioned) [][5]any {
 	made := [][5]any{}
 	for i := range of.NumField() {
 		field := of.Field(i)
 		tag, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		// Conversion to an internal type leaves these out.
+		// The conversion to an internal type omits these fields.
 		if field.Type == reflect.TypeFor[metav1.TypeMeta]() {
 			continue
 		}

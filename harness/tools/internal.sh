@@ -1,10 +1,10 @@
 #!/bin/sh
-# Writes api-server/src/kinds/validation/internal/types.json: how Go's encoder writes the internal types of the imitated version that
+# Writes api-server/src/kinds/validation/internal/types.json: how Go's encoder writes the internal types of the supported version that
 # kube-apiserver shows in errors.
 #
 #   tools/internal.sh
 #
-# Needs Go; its modules come from the proxy that Go is set up with.
+# Needs Go, which downloads the modules from its configured proxy.
 set -eu
 version=37.1
 cd "$(dirname "$0")/.."

@@ -22,7 +22,7 @@ import (
 	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// What has a JSON form of its own that no table can tell.
+// special contains the types with their own JSON encoding, which the table cannot describe.
 var special = map[string]string{
 	"resource.Quantity":      "quantity",
 	"resource.QuantityValue": "quantity",
@@ -31,7 +31,7 @@ var special = map[string]string{
 	"intstr.IntOrString":     "int-or-string",
 }
 
-// Messages whose JSON is that of their first field that is there: the names in Go, in the order of their MarshalJSON.
+// values contains the messages that are encoded as their first field that is set: the Go names, in the order of MarshalJSON.
 var values = map[string][]string{
 	"runtime.RawExtension":            {"Raw"},
 	"v1.FieldsV1":                     {"Raw"},
@@ -47,34 +47,34 @@ type field struct {
 	options    options
 }
 
-// What most fields do not have.
+// options contains what most fields do not have.
 type options struct {
-	// The Go type where its kind does not tell it, such as "v1.ResourceList".
+	// The Go type, if the kind does not determine it, such as "v1.ResourceList".
 	Go string `json:"go,omitempty"`
 	// How a strategic merge patch changes it: "merge", or "merge:KEY" for a list of objects.
 	Patch string `json:"patch,omitempty"`
-	// What a list is to server-side apply: "atomic", "set", or "map:KEY,KEY".
+	// How server-side apply treats a list: "atomic", "set", or "map:KEY,KEY".
 	List string `json:"list,omitempty"`
-	// What a map or a struct is to server-side apply in this field: "atomic" or "granular".
+	// How server-side apply treats a map or a struct in this field: "atomic" or "granular".
 	Map string `json:"map,omitempty"`
-	// What OpenAPI says is there if nobody gives it, unless it is zero.
+	// The default in OpenAPI, unless it is zero.
 	Default  json.RawMessage `json:"default,omitempty"`
 	Required bool            `json:"required,omitempty"`
 }
 
 type table struct {
 	kinds map[string]string
-	// The kinds that only responses have.
+	// The kinds that occur only in responses.
 	responses map[string]string
 	messages  map[string][]field
 	values    map[string][]field
-	// The messages that are one field to server-side apply.
+	// The messages that server-side apply treats as atomic.
 	atomic []string
-	// Of OpenAPI, by name.
+	// The OpenAPI schemas by name.
 	schemas map[string]openAPI
 }
 
-// A schema of OpenAPI, or that of one of its properties.
+// openAPI is an OpenAPI schema, or the schema of one of its properties.
 type openAPI struct {
 	Properties map[string]openAPI `json:"properties"`
 	Required   []string           `json:"required"`
@@ -84,7 +84,7 @@ type openAPI struct {
 	MapType    string             `json:"x-kubernetes-map-type"`
 }
 
-// The schemas of all groups, which upstream keeps beside its code.
+// schemas returns the schemas of all groups, which are in files of the upstream repository.
 func schemas(folder string) (map[string]openAPI, error) {
 	found := map[string]openAPI{}
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
@@ -115,7 +115,7 @@ func schemaName(of reflect.Type) string {
 	return "io.k8s." + path + "." + of.Name()
 }
 
-// What Go calls a field of this kind unless it has a name of its own.
+// goType returns the Go type of a field of this kind, unless the type is named.
 func goType(kind string) string {
 	kind = strings.TrimLeft(kind, "!?")
 	if element, found := strings.CutPrefix(kind, "[]"); found {
@@ -144,7 +144,7 @@ func goType(kind string) string {
 	return kind[strings.LastIndex(kind, "/")+1:]
 }
 
-// What OpenAPI and the tags of Go say of a field of a message with these properties.
+// options returns what OpenAPI and the Go tags say about a field of a message with these properties.
 func (t *table) options(f reflect.StructField, name, kind string, in openAPI) options {
 	result := options{Patch: patch(f)}
 	of := f.Type
@@ -179,7 +179,7 @@ func hasMethod(t reflect.Type, name string) bool {
 	return found
 }
 
-// The name of a type that is neither a list nor a map nor a pointer; its message is added to the table.
+// base returns the name of a type that is not a list, map, or pointer, and adds its message to the table.
 func (t *table) base(of reflect.Type) string {
 	if name, found := special[of.String()]; found {
 		return name
@@ -203,7 +203,7 @@ func (t *table) base(of reflect.Type) string {
 		if of.Elem().Kind() == reflect.Uint8 {
 			return "bytes"
 		}
-		// A list that is a message of its own, such as ExtraValue.
+		// A list that is a message, such as ExtraValue.
 		if !hasMethod(of, "Unmarshal") {
 			panic("a list in a list: " + of.String())
 		}
@@ -258,7 +258,7 @@ func number(f reflect.StructField) int {
 	return number
 }
 
-// The strategies but for retainKeys, which clients alone obey: a patch says itself which keys stay.
+// patch returns the strategies except retainKeys, which only clients use: the patch itself says which keys stay.
 func patch(f reflect.StructField) string {
 	strategy := ""
 	for _, word := range strings.Split(f.Tag.Get("patchStrategy"), ",") {
@@ -276,7 +276,7 @@ func patch(f reflect.StructField) string {
 	return strategy
 }
 
-// Adds the message of a struct that OpenAPI describes so.
+// add adds the message of a struct with this OpenAPI schema.
 func (t *table) add(of reflect.Type, name string, schema openAPI) {
 	if _, known := t.messages[name]; known || t.values[name] != nil {
 		return
@@ -312,14 +312,14 @@ func (t *table) add(of reflect.Type, name string, schema openAPI) {
 		for _, option := range tag[1:] {
 			options[option] = true
 		}
-		// encoding/json puts the fields of an embedded struct without a name among those of its parent.
+		// encoding/json inlines the fields of an embedded struct without a name into its parent.
 		if tag[0] == "" && !f.Anonymous {
 			panic("no JSON name: " + name + "." + f.Name)
 		}
-		// encoding/json leaves no struct out for being empty, only for being zero.
+		// encoding/json never omits a struct because it is empty, only because it is zero.
 		shown := !options["omitzero"] && (!options["omitempty"] || f.Type.Kind() == reflect.Struct)
 		if tag[0] == "" {
-			// OpenAPI has the fields of an embedded struct among those of its parent, and often nowhere else.
+			// OpenAPI has the fields of an embedded struct in its parent, and often only there.
 			embedded := t.schemas[schemaName(f.Type)]
 			if embedded.Properties == nil {
 				embedded = openAPI{Properties: schema.Properties}
@@ -395,7 +395,7 @@ func main() {
 	check(err)
 	t := table{map[string]string{}, map[string]string{}, map[string][]field{}, map[string][]field{}, nil, described}
 	t.kinds["DeleteOptions"] = t.base(reflect.TypeFor[meta.DeleteOptions]())
-	// Kinds that only responses have. The names without a version are those of every version.
+	// Kinds that occur only in responses. Names without a version apply to every version.
 	t.responses["Status"] = t.base(reflect.TypeFor[meta.Status]())
 	t.responses["APIVersions"] = t.base(reflect.TypeFor[meta.APIVersions]())
 	t.responses["APIGroup"] = t.base(reflect.TypeFor[meta.APIGroup]())

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Writes types/src/schema/messages.json from the Go types and the OpenAPI of the imitated version: the types of the kinds of
-# api-server/src/kinds/discovery.json, the protobuf numbers and the JSON of their fields, and what the fields are to patches and to
-# server-side apply.
+# Writes types/src/schema/messages.json from the Go types and the OpenAPI of the supported version: the types of the kinds in
+# api-server/src/kinds/discovery.json, the protobuf numbers and JSON names of their fields, and how patches and server-side apply
+# treat the fields.
 #
 #   tools/messages.sh
 #
-# Needs Go; its modules come from the proxy that Go is set up with.
+# Needs Go, which downloads the modules from its configured proxy.
 set -eu
 version=v0.37.1
 cd "$(dirname "$0")/.."

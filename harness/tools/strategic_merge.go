@@ -1,5 +1,5 @@
-// Prints random strategic merge patches and what upstream's library makes of them, one JSON object a line: `kind` (apiVersion
-// and kind), `object`, `patch`, and the patched object (`ok`), the error (`error`), or that the library panics (`panic`).
+// Prints random strategic merge patches and the results of the upstream library, one JSON object per line: `kind` (apiVersion
+// and kind), `object`, `patch`, and the patched object (`ok`), the error (`error`), or whether the library panics (`panic`).
 package main
 
 import (
@@ -17,11 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// node is what a value may be: an object with fields, a list of items, a map of strings, or one of some values.
+// node describes possible values: an object with fields, a list of items, a map of strings, or one of several values.
 type node struct {
 	fields map[string]node
 	items  *node
-	// key tells the items of a list apart.
+	// key is the field that identifies the items of a list.
 	key    string
 	isMap  bool
 	values []any
@@ -134,7 +134,7 @@ func (r random) any() any {
 	return r.value([]any{"a", int64(1), 1.5, true, nil, []any{}, []any{"a"}, map[string]any{}, map[string]any{"a": "b"}, []any{[]any{}}})
 }
 
-// document is a value of a kind: the deeper, the smaller.
+// document returns a random value of a node, which is smaller at greater depth.
 func (r random) document(n node, depth int) any {
 	switch {
 	case n.fields != nil:
@@ -158,7 +158,7 @@ func (r random) document(n node, depth int) any {
 	}
 }
 
-// items are some of a list, mostly with a key each.
+// items returns a random list, in which most items have a key.
 func (r random) items(n node, item func() any) []any {
 	made := []any{}
 	for range r.IntN(4) {
@@ -171,7 +171,7 @@ func (r random) items(n node, item func() any) []any {
 	return made
 }
 
-// patch changes some of a value, which may be absent.
+// patch returns a random patch of a value, which may be absent.
 func (r random) patch(n node, present any, depth int) any {
 	switch {
 	case r.one(14):
@@ -200,7 +200,7 @@ func (r random) patch(n node, present any, depth int) any {
 		})
 	case n.isMap:
 		made := r.document(n, depth).(map[string]any)
-		// Not in the order of the map, which is another one each time.
+		// The order of a map is random, so it is not used here.
 		for _, key := range names.values {
 			if _, isThere := made[key.(string)]; isThere && r.one(4) {
 				made[key.(string)] = nil
@@ -258,7 +258,7 @@ func (r random) patchObject(n node, present any, depth int) any {
 	return made
 }
 
-// order is one of what is present and what is given, mostly one that the patch's own order does not contradict.
+// order returns an order of the present and the given items, usually one that agrees with the order in the patch.
 func (r random) order(n node, present, given any) any {
 	made := []any{}
 	add := func(items any) {
@@ -287,7 +287,7 @@ func (r random) order(n node, present, given any) any {
 	return made
 }
 
-// some are about half of these, or all of them.
+// some returns about half of the items, or all of them.
 func (r random) some(items []any) []any {
 	if r.one(3) {
 		return items
@@ -301,7 +301,7 @@ func (r random) some(items []any) []any {
 	return made
 }
 
-// arranged is a list, and a patch that says its order, and mostly deletes some of it and adds to it.
+// arranged returns a list and a patch that sets its order. Most patches also delete items and add others.
 func (r random) arranged() (kind string, made, patch map[string]any) {
 	present, given := []any{}, []any{}
 	if r.one(4) {
@@ -369,7 +369,7 @@ func sorted[V any](fields map[string]V) []string {
 	return made
 }
 
-// merged is what the library says.
+// merged returns the result of the library.
 func merged(object, patch map[string]any, empty any) (outcome map[string]any) {
 	defer func() {
 		if recover() != nil {
@@ -399,8 +399,8 @@ func clone(value any) map[string]any {
 	return decoded(copied).(map[string]any)
 }
 
-// decoded is a value as the API server has it: whole numbers are integers, and lists have no room for more items, which the
-// library would write into.
+// decoded returns a value as in the API server: whole numbers are integers, and lists do not have spare capacity, into which the
+// library would write.
 func decoded(value any) any {
 	switch value := value.(type) {
 	case float64:
@@ -448,7 +448,7 @@ func main() {
 			continue
 		}
 		outcome := merged(clone(object), clone(patch), kind.empty)
-		// Go looks at the members of a map in any order: where that decides, nobody can say what is right.
+		// Go iterates over a map in random order. A result that depends on it cannot be compared.
 		isStable := true
 		for range 100 {
 			isStable = isStable && reflect.DeepEqual(outcome, merged(clone(object), clone(patch), kind.empty))

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Writes admission/tests/data/strategic-merge.jsonl: random strategic merge patches, and what the library of the imitated
-# version makes of them.
+# Writes admission/tests/data/strategic-merge.jsonl: random strategic merge patches, and the results of the library
+# of the supported version.
 #
 #   tools/strategic_merge.sh [COUNT [SEED]]
 #
-# Needs Go; its modules come from the proxy that Go is set up with.
+# Needs Go, which downloads the modules from its configured proxy.
 set -eu
 version=v0.37.1
 cd "$(dirname "$0")/.."

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Writes what Kubernetes' own packages make of the conformance tests of CEL, one JSON line a test, to standard output.
-# The tests stay in Go's module cache.
+# Prints the results of Kubernetes' own packages for the CEL conformance tests, one JSON line per test.
+# The tests remain in Go's module cache.
 #
 #   tests/cel/conformance.sh >FILE
 #
-# Needs Go; its modules come from the proxy that Go is set up with. The first build takes some minutes.
+# Needs Go, which downloads the modules from its configured proxy. The first build takes some minutes.
 set -eu
 cd "$(dirname "$0")"
 go mod download cel.dev/expr

@@ -1,8 +1,8 @@
-// The command conformance says what Kubernetes makes of the conformance tests of CEL.
+// The command conformance runs the CEL conformance tests with Kubernetes' own packages.
 //
 //	conformance FOLDER >tests
 //
-// FOLDER is tests/simple/testdata of the module cel.dev/expr. Each test becomes a line of JSON, see line.
+// FOLDER is tests/simple/testdata of the module cel.dev/expr. Each test becomes a line of JSON, see type line.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"cel.dev/expr"
-	_ "cel.dev/expr/conformance/proto2" // the messages of some tests
+	_ "cel.dev/expr/conformance/proto2" // the messages that some tests use
 	_ "cel.dev/expr/conformance/proto3"
 	"cel.dev/expr/conformance/test"
 	"github.com/google/cel-go/cel"
@@ -26,11 +26,11 @@ import (
 
 const kubernetes = "1.37"
 
-// line is a test, and what Kubernetes makes of it.
+// line is a test with the result of Kubernetes.
 type line struct {
 	// FILE/SECTION/TEST
 	Name string `json:"name"`
-	// In which container names are resolved.
+	// The container in which names are resolved.
 	Container string `json:"container,omitempty"`
 	// The types of the variables, as cel-go writes types, and their values.
 	Variables map[string]string `json:"variables,omitempty"`
@@ -39,9 +39,9 @@ type line struct {
 	Functions []string `json:"functions,omitempty"`
 	// What the test expects.
 	Expected expectation `json:"expected"`
-	// Why it cannot be run as the test asks for; then there is no reason.
+	// Why the test cannot be run as specified; if set, there is no reason.
 	Skipped string `json:"skipped,omitempty"`
-	// Why Kubernetes does not meet that; what it does instead is the answer.
+	// Why the result of Kubernetes differs from the expectation; the answer is the actual result.
 	Reason string         `json:"reason,omitempty"`
 	Answer kubecel.Answer `json:"answer"`
 }
@@ -95,7 +95,7 @@ func run(folder string) error {
 	return nil
 }
 
-// answer runs a test. Its error is why the test cannot be run at all.
+// answer runs a test. It returns an error if the test cannot be run at all.
 func answer(given *test.SimpleTest) (line, error) {
 	answered := line{Container: given.GetContainer(), Answer: kubecel.Answer{Expr: given.GetExpr()}}
 	options := []cel.EnvOption{cel.Container(given.GetContainer())}
@@ -143,7 +143,7 @@ func answer(given *test.SimpleTest) (line, error) {
 	if given.GetDisableCheck() && answered.Answer.CompileError != "" {
 		return answered, errors.New("asks for evaluation without type checking")
 	}
-	// This program knows the messages of the tests, and the API server does not.
+	// This program has the messages of the tests; the API server does not.
 	if strings.HasPrefix(answered.Answer.RunError, "unknown type: 'cel.expr.conformance.") {
 		return answered, errors.New("a message of the tests")
 	}
@@ -201,7 +201,7 @@ func messages(sets ...*expr.ErrorSet) string {
 	return strings.Join(found, "; ")
 }
 
-// difference says why Kubernetes does not do what a test expects, or nothing.
+// difference returns how the result of Kubernetes differs from what a test expects, or nothing.
 func difference(given *test.SimpleTest, expected expectation, answer kubecel.Answer) string {
 	value := func(value any) []byte { return kubecel.JSON(value) }
 	switch {

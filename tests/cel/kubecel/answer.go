@@ -12,29 +12,29 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// patience is how long an expression may take before its answer is that it takes too long.
+// patience is the time limit for an expression; after it, the answer is that the expression takes too long.
 const patience = 20 * time.Second
 
-// Answer is what Kubernetes makes of an expression.
+// Answer is the result of Kubernetes for an expression.
 type Answer struct {
 	Expr string `json:"expr"`
-	// The schema of which it is a rule; none for the conditions of admission.
+	// The schema that the rule belongs to; empty for admission conditions.
 	Schema string `json:"schema,omitempty"`
-	// The context or document on which it was evaluated; none for the default one.
+	// The context or document on which it was evaluated; empty for the default.
 	Context string `json:"context,omitempty"`
 	// The static type, unless the expression does not compile.
 	Type string `json:"type,omitempty"`
-	// The value, see Render, and the name of its type at run time.
+	// The value (see Render), and the name of its runtime type.
 	Value     any    `json:"value,omitempty"`
 	ValueType string `json:"value_type,omitempty"`
-	// What the evaluation was charged.
+	// The cost of the evaluation.
 	Cost     *uint64   `json:"cost,omitempty"`
 	Estimate *Estimate `json:"estimate,omitempty"`
-	// Why it is no condition. Beside a type: it compiles, but is not boolean.
+	// Why it is not a condition. If there is also a type, it compiles but is not boolean.
 	CompileError string `json:"compile_error,omitempty"`
-	// Why an expression that is not boolean cannot be evaluated at all; of a boolean one, that is the compile error.
+	// Why an expression that is not boolean cannot be evaluated at all; for a boolean one, that is the compile error.
 	ProgramError string `json:"program_error,omitempty"`
-	// Why the evaluation failed, without what Kubernetes says before each such error: `expression '...' resulted in error: `.
+	// Why the evaluation failed, without the common prefix of these errors: `expression '...' resulted in error: `.
 	RunError string `json:"run_error,omitempty"`
 	// Why there is no answer.
 	Failure string `json:"failure,omitempty"`
@@ -46,12 +46,12 @@ type Estimate struct {
 	Max uint64 `json:"max"`
 }
 
-// Evaluate answers for one expression. It neither panics nor takes more than half a minute.
+// Evaluate returns the answer for one expression. It does not panic and takes at most half a minute.
 func (e *Environment) Evaluate(expression string, bound *Context) Answer {
 	return guarded(expression, func() Answer { return e.evaluate(expression, bound) })
 }
 
-// guarded answers for one expression even if evaluate panics or takes too long.
+// guarded returns an answer for one expression even if evaluate panics or takes too long.
 func guarded(expression string, evaluate func() Answer) Answer {
 	answers := make(chan Answer, 1)
 	go func() {
@@ -75,7 +75,7 @@ func (e *Environment) evaluate(expression string, bound *Context) Answer {
 	compiled := e.compile(expression, cel.BoolType)
 	if compiled.Error != nil {
 		answer.CompileError = compiled.Error.Error()
-		// What is not boolean has a type nevertheless, and may have a value.
+		// An expression that is not boolean still has a type and may have a value.
 		other, found := strings.CutPrefix(answer.CompileError, "must evaluate to bool but got ")
 		if !found {
 			return answer

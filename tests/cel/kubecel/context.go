@@ -21,9 +21,9 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// description is a context as a file describes it.
+// description is a context in the format of the file.
 type description struct {
-	// The request, in the words of AdmissionReview.
+	// The request, as in an AdmissionReview.
 	Request admissionv1.AdmissionRequest `json:"request"`
 	// Whether object and oldObject are Go types of k8s.io/api/core/v1, as built-in resources are in the API server, or
 	// maps, as custom resources are.
@@ -33,14 +33,14 @@ type description struct {
 	NamespaceObject *corev1.Namespace `json:"namespaceObject"`
 }
 
-// Context is what an expression is evaluated on.
+// Context contains the input of an evaluation.
 type Context struct {
 	attributes *admission.VersionedAttributes
 	request    *admissionv1.AdmissionRequest
 	namespace  *corev1.Namespace
 }
 
-// ReadContexts reads a file of contexts by their names.
+// ReadContexts reads a file that maps names to contexts.
 func ReadContexts(file string) (map[string]*Context, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -100,7 +100,7 @@ func (d *description) context() (*Context, error) {
 	}, nil
 }
 
-// Fresh returns the same context for one more evaluation: values remember what was read of them, without a lock.
+// Fresh returns the same context for another evaluation. Values cache what has been read from them, without a lock.
 func (c *Context) Fresh() *Context {
 	attributes := *c.attributes
 	return &Context{attributes: &attributes, request: c.request, namespace: c.namespace}
@@ -129,7 +129,7 @@ var core = func() runtime.Decoder {
 	return serializer.NewCodecFactory(scheme).UniversalDeserializer()
 }()
 
-// decode returns nil where there is no object.
+// decode returns nil if there is no object.
 func decode(text json.RawMessage, typed bool) (runtime.Object, error) {
 	switch {
 	case text == nil:
@@ -147,7 +147,7 @@ func decode(text json.RawMessage, typed bool) (runtime.Object, error) {
 	}
 }
 
-// allowed is the authorizer as a pointer, which can be a key of a map as the API server's can; a function cannot.
+// allowed is the authorizer as a pointer. A pointer can be a map key, like the authorizer of the API server; a function cannot.
 type allowed struct{ authorizer.AuthorizerFunc }
 
 // permissions allows alice to get and create, and the service account default/sa1 everything. It fails for the verb

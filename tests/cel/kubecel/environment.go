@@ -1,4 +1,4 @@
-// Package kubecel compiles and evaluates expressions as the admission of kube-apiserver does, with its own packages.
+// Package kubecel compiles and evaluates expressions like admission in kube-apiserver, with Kubernetes' own packages.
 package kubecel
 
 import (
@@ -12,11 +12,11 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// Environment compiles expressions of one version of Kubernetes, either new ones or those in storage.
+// Environment compiles expressions of one version of Kubernetes, either new or stored ones.
 type Environment struct {
 	compiler plugincel.Compiler
 	mode     environment.Type
-	// The same environment once more: the compiler of admission keeps its own to itself, and estimates need one.
+	// A copy of the environment for estimates, because the admission compiler does not export its own.
 	env *cel.Env
 }
 
@@ -54,7 +54,7 @@ func NewEnvironment(kubernetes string, stored bool) (*Environment, error) {
 	return &Environment{compiler: plugincel.NewCompiler(base), mode: mode, env: env}, nil
 }
 
-// accessor is an expression as admission wants it.
+// accessor is an expression in the form that admission requires.
 type accessor struct {
 	expression string
 	result     *cel.Type
@@ -68,8 +68,8 @@ func (e *Environment) compile(expression string, result *cel.Type) plugincel.Com
 	return e.compiler.CompileCELExpression(&accessor{expression, result}, variables, e.mode)
 }
 
-// estimate returns what the expression costs at least and at most, as the API server estimates it for the rules of
-// custom resources. Nothing bounds the size of a variable here.
+// estimate returns the minimum and maximum cost of the expression, as the API server estimates it for the rules of
+// custom resources. The size of variables is not bounded here.
 func (e *Environment) estimate(expression string) (*Estimate, error) {
 	ast, issues := e.env.Compile(expression)
 	if issues.Err() != nil {

@@ -22,20 +22,20 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// selfType is the name of the type of self. The API server has another one each time, of which this is the beginning.
+// selfType is the prefix of the type name of self. The API server adds a different suffix each time.
 const selfType = "selfType"
 
 var numberedSelfType = regexp.MustCompile(selfType + `\d+`)
 
-// schemaDescription is a schema as a file describes it, and the documents that rules are evaluated on.
+// schemaDescription is a schema in the format of the file, with the documents on which rules are evaluated.
 type schemaDescription struct {
 	Schema apiextensionsv1.JSONSchemaProps `json:"schema"`
-	// Whether it is the schema of a whole resource.
+	// Whether this is the schema of a whole resource.
 	Root      bool                                  `json:"root"`
 	Documents map[string]map[string]json.RawMessage `json:"documents"`
 }
 
-// Schema is what rules of one schema are compiled with, and evaluated on.
+// Schema contains what is needed to compile and evaluate the rules of one schema.
 type Schema struct {
 	structural *schema.Structural
 	declared   *apiservercel.DeclType
@@ -44,7 +44,7 @@ type Schema struct {
 	documents  map[string]map[string]any
 }
 
-// ReadSchemas reads a file of schemas by their names.
+// ReadSchemas reads a file that maps names to schemas.
 func ReadSchemas(file, kubernetes string) (map[string]*Schema, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -116,7 +116,7 @@ func (d *schemaDescription) schema(base *environment.EnvSet) (*Schema, error) {
 	return &Schema{structural, declared, base, env, documents}, nil
 }
 
-// sizes are the sizes of the values of a schema, as the rules of custom resources know them.
+// sizes returns the sizes of the values of a schema, as estimates for the rules of custom resources use them.
 type sizes struct{ root *apiservercel.DeclType }
 
 func (s *sizes) EstimateSize(element checker.AstNode) *checker.SizeEstimate {
@@ -148,8 +148,8 @@ func (s *sizes) EstimateCallCost(_, _ string, _ *checker.AstNode, _ []checker.As
 	return nil
 }
 
-// EvaluateRule answers for one expression on self and oldSelf of a document. It neither panics nor takes more than half
-// a minute.
+// EvaluateRule returns the answer for one expression on self and oldSelf of a document. It does not panic and takes at
+// most half a minute.
 func (s *Schema) EvaluateRule(expression, document string) Answer {
 	return guarded(expression, func() Answer { return s.evaluate(expression, document) })
 }
@@ -214,8 +214,8 @@ func (s *Schema) evaluate(expression, document string) Answer {
 	return answer
 }
 
-// confirm has the compiler of custom resources compile the expression, too, and says so if that differs: it keeps its
-// environment and its estimator to itself, and returns nothing of an expression that is not boolean.
+// confirm compiles the expression with the compiler of custom resources, too, and reports any difference. That compiler
+// does not export its environment and estimator, and returns nothing for an expression that is not boolean.
 func (s *Schema) confirm(answer Answer) Answer {
 	withRule := *s.structural
 	withRule.XValidations = apiextensionsv1.ValidationRules{{Rule: answer.Expr}}
@@ -230,7 +230,7 @@ func (s *Schema) confirm(answer Answer) Answer {
 		failure = numberedSelfType.ReplaceAllString(result.Error.Detail, selfType)
 	}
 	switch {
-	case failure == "" && result.Program == nil: // an empty rule, which nobody compiles
+	case failure == "" && result.Program == nil: // an empty rule, which is not compiled
 	case failure != answer.CompileError:
 		answer.Failure = fmt.Sprintf("Compile: the error is %q, not %q", failure, answer.CompileError)
 	case failure == "" && result.MaxCost != answer.Estimate.Max:

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// What the example speed of the Rust crate measures.
+// The expressions that the example `speed` of the Rust crate measures.
 const folder = "../../../cel/examples/speed/"
 
 func BenchmarkConditions(b *testing.B) {

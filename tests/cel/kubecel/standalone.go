@@ -9,8 +9,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// Standalone returns the functions of a version of Kubernetes, as new expressions have them, with other variables than
-// those of admission.
+// Standalone returns an environment with the functions that new expressions have in a version of Kubernetes, and with other
+// variables than admission.
 func Standalone(kubernetes string, options ...cel.EnvOption) (*cel.Env, error) {
 	parsed, err := version.ParseGeneric(kubernetes)
 	if err != nil {
@@ -26,7 +26,7 @@ func Standalone(kubernetes string, options ...cel.EnvOption) (*cel.Env, error) {
 	return extended.Env(environment.NewExpressions)
 }
 
-// EvaluateIn answers for one expression of any type, evaluated on the values of variables.
+// EvaluateIn returns the answer for one expression of any type, with these values of variables.
 func EvaluateIn(env *cel.Env, expression string, variables map[string]any) Answer {
 	answer := Answer{Expr: expression}
 	ast, issues := env.Compile(expression)

@@ -15,15 +15,15 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// Render returns a value as JSON with one member, which names the type:
+// Render returns a value as a JSON object with one member, whose name is the type:
 //
 //	{"null": null}  {"bool": true}  {"int": "3"}  {"uint": "3"}  {"double": "1.5"}  {"string": "a"}  {"bytes": BASE64}
 //	{"timestamp": RFC3339}  {"duration": NANOSECONDS}  {"type": NAME}  {"list": [VALUE, ...]}
 //	{"map": [[KEY, VALUE], ...]}, sorted by the JSON of the keys
 //	{"optional": null}  {"optional": VALUE}
 //	{"url": TEXT}  {"quantity": TEXT}  {"ip": TEXT}  {"cidr": TEXT}  {"semver": TEXT}  {"format": NAME}
-//	{"error": TEXT}, of an element that cannot be read
-//	{"object": TYPE}, of everything else
+//	{"error": TEXT}, for an element that cannot be read
+//	{"object": TYPE}, for everything else
 func Render(value ref.Val) any {
 	switch value := value.(type) {
 	case types.Null:
@@ -57,7 +57,7 @@ func Render(value ref.Val) any {
 		return one("url", value.String())
 	case apiservercel.Quantity:
 		return one("quantity", value.String())
-	case *apiservercel.Quantity: // one that was calculated
+	case *apiservercel.Quantity: // a calculated quantity
 		return one("quantity", value.String())
 	case apiservercel.IP:
 		return one("ip", value.Addr.String())
@@ -92,7 +92,7 @@ func entries(mapper traits.Mapper) [][2]any {
 	rendered := [][2]any{}
 	for it := mapper.Iterator(); it.HasNext() == types.True; {
 		key := it.Next()
-		if key == nil { // a member that the schema of an object does not know
+		if key == nil { // a member that is not in the schema of the object
 			continue
 		}
 		rendered = append(rendered, [2]any{Render(key), Render(mapper.Get(key))})
@@ -101,7 +101,7 @@ func entries(mapper traits.Mapper) [][2]any {
 	return rendered
 }
 
-// JSON writes a value without escapes that only HTML needs.
+// JSON encodes a value without HTML escapes.
 func JSON(value any) []byte {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

@@ -1,12 +1,12 @@
-// The command oracle says what Kubernetes makes of CEL expressions, with Kubernetes' own packages.
+// The command oracle evaluates CEL expressions with Kubernetes' own packages.
 //
 //	oracle [flags] CONTEXTS SCHEMAS <expressions >answers
 //
-// CONTEXTS is a file such as contexts.json. A line of standard input is an expression, or a JSON object whose members are
-// `expr` and, unless the default is meant, `context`: the name of a context of that file. With a member `schema` the
+// CONTEXTS is a file such as contexts.json. A line of standard input is an expression, or a JSON object with the members
+// `expr` and, unless it uses the default, `context`: the name of a context in that file. With a member `schema`, the
 // expression is a rule of the schema of that name in the file SCHEMAS, such as schemas.json, and `context` names one of
-// its documents. Each line is answered by one line of JSON, in the same order; package kubecel says what is in it. Empty
-// lines and those that begin with # are skipped.
+// its documents. Each line produces one line of JSON, in the same order; package kubecel describes its format. Empty lines
+// and lines that start with # are skipped.
 package main
 
 import (
@@ -70,7 +70,7 @@ func run(version string, stored bool, file, schemaFile string, in io.Reader, out
 		}
 		return func() kubecel.Answer { return environment.Evaluate(*question.Expr, bound.Fresh()) }, nil
 	}
-	// Answers in the order of the questions, as many at the same time as there are processors.
+	// Answers are printed in the order of the input, and as many are computed in parallel as there are processors.
 	pending := make(chan chan kubecel.Answer, 2*runtime.NumCPU())
 	failed := make(chan error, 1)
 	go func() {
@@ -90,7 +90,7 @@ func run(version string, stored bool, file, schemaFile string, in io.Reader, out
 			return nil
 		})
 	}()
-	// Whoever asks line by line waits for each answer: only a pause in the answers is worth a write.
+	// A client that sends one line at a time waits for each answer, so a pause in the answers flushes the output.
 	writer := bufio.NewWriter(out)
 	for answer := range pending {
 		if _, err := writer.Write(append(kubecel.JSON(<-answer), '\n')); err != nil {
