@@ -26,13 +26,20 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TARGET = ROOT / "target" / "prose"
 
+# The statements about kube-apiserver, and the reasons for those that no test proves.
+STATEMENTS = "tests/behaviors.md"
+UNPROVED = "tests/unproved.yaml"
+
 # Pages that quote other projects, a line each, and files of tests.
-QUOTATIONS = re.compile(r"^docs/project/(verified|coverage)\b|^(tests|fuzz)/")
+QUOTATIONS = re.compile(r"^docs/project/(verified|coverage)\b|^(tests|fuzz)/(?!behaviors\.md$)")
 
 # Generated pages with the texts of the command. Terminals show them without markup, so the names in them are not marked as code.
 COMMAND_LINE = "docs/reference/command-line.md"
 FAULTS = "docs/reference/faults.md"
 TERMINAL = [COMMAND_LINE, FAULTS, *(f"docs/reference/{name}.md" for name in ("steps", "checks", "lint-checks"))]
+
+# Texts in which names need not be marked as code.
+UNMARKED = {*TERMINAL, STATEMENTS, UNPROVED}
 
 # A name of an API or a file: `timeoutSeconds`, `v1beta1`, `NO_COLOR`.
 NAME = re.compile(r".*([a-z0-9][A-Z]|[A-Z]{2}|[0-9_])")
@@ -109,6 +116,9 @@ def write_inputs():
         file = folder / (path.replace("/", "__") + ".md")
         file.write_text(names_marked(prose((ROOT / path).read_text())))
         files.append(file)
+    file = folder / (UNPROVED.replace("/", "__") + ".md")
+    file.write_text(names_marked(reasons((ROOT / UNPROVED).read_text())))
+    files.append(file)
     for path, found in comments.items():
         file = folder / (path.replace("/", "__") + ".md")
         # Each comment keeps the number of its line, so that a finding names the place in the source.
@@ -146,6 +156,11 @@ def names_marked(text):
     code = r"`[^`]*`|```"
     name = r"--[a-z][\w-]*|[A-Z]\d+(?:,[A-Z]\d+)+|[\w*-]*\w(?:[./]\w[\w-]*)*\.[a-z][\w-]*(?:[./]\w[\w-]*)*"
     return re.sub(rf"({code})|({name})", lambda found: found[1] or f"`{found[2]}`", text)
+
+
+def reasons(page):
+    """Returns the reasons in a YAML file without their keys, line by line."""
+    return re.sub(r"(?m)^(#|[A-Z]+-\w+:)( >-$)? *", "", page)
 
 
 def fault_prose(page):
@@ -217,7 +232,7 @@ def harper(files):
         path = "|".join(names)
         for lint in document.get("lints", []):
             is_name = lint["rule"] == "SpellCheck" and NAME.match(lint["matched_text"])
-            if is_name and not set(TERMINAL).isdisjoint(names):
+            if is_name and not UNMARKED.isdisjoint(names):
                 continue
             message = f"{lint['message']} ({lint['matched_text']})"
             yield path, lint["line"], f"Harper.{lint['rule']}", message
