@@ -215,8 +215,8 @@ cluster KUBECONFIG:
 load COUNT="1000000":
     cargo run --quiet --release -p fake-webhooks --example load -- {{COUNT}}
 
-# Checks the prose of README, docs, changelog, public doc comments, and the texts of the command (options, steps, checks, and
-# faults, from the generated pages) with Vale and Harper. Needs Go and Python, which install the pinned versions.
+# Checks the prose of README, docs, changelog, tests/behaviors.md, public doc comments, and the texts of the command (options,
+# steps, checks, and faults, from the generated pages) with Vale and Harper. Needs Go and Python, which install the pinned versions.
 prose *FILES:
     tools/prose/prose.py check {{FILES}}
 
