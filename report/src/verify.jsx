@@ -3,6 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import {
   Badge, Changes, Choice, Download, SEVERITY, Search, Section, Severity, Table, Text, Title, Yaml, count, matches, useLimit,
 } from "./ui.jsx";
+import { Order } from "./order.jsx";
 import { visible } from "./yaml.js";
 
 const OUTCOMES = { good: "good", bad: "bad", unknown: "warn" };
@@ -25,7 +26,7 @@ export function Verification({ report, verdicts, base, focus }) {
   }, [report]);
   const sections = [
     ["verdicts", "Verdicts"], ["remarks", "Warnings and notes"], ["findings", "Findings"], ["denials", "Denials"],
-    ["results", "All results"],
+    ...(report.interactions?.length > 0 ? [["order", "Order"]] : []), ["results", "All results"],
   ];
   return (
     <article>
@@ -44,6 +45,9 @@ export function Verification({ report, verdicts, base, focus }) {
         <Findings findings={findings} webhooks={verdicts.map((verdict) => verdict.webhook)} />
       </Section>
       <Section id="denials" title="Denials" base={base}><Denials webhooks={report.webhooks ?? {}} /></Section>
+      {report.interactions?.length > 0 && (
+        <Section id="order" title="Order" base={base}><Order interactions={report.interactions} /></Section>
+      )}
       <Section id="results" title="All results" base={base}><Matrix report={report} verdicts={verdicts} /></Section>
     </article>
   );

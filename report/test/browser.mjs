@@ -54,6 +54,9 @@ const checks = {
     await first.getByRole("button", { name: /Download/ }).click();
     const proof = JSON.parse(await readFile(await (await downloads).path(), "utf8"));
     assert.equal(proof.check, "V01");
+    const order = page.locator("#order");
+    await text(order.locator("tbody"), /injector[\s\S]*overwriter[\s\S]*overwrites[\s\S]*metadata.annotations/);
+    assert.equal(await order.locator("svg path.overwrites").count(), 2);
     await options(page, "Severity").selectOption("note");
     await eventually(() => none(page.locator(".finding.bad")));
     await options(page, "Severity").selectOption("all");

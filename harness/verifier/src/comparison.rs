@@ -81,7 +81,7 @@ fn sorted(value: &Value) -> Value {
 }
 
 /// The fields that can identify a list item, in order of preference.
-const KEYS: [&str; 9] =
+pub(super) const KEYS: [&str; 9] =
     ["name", "mountPath", "devicePath", "containerPort", "port", "topologyKey", "uid", "ip", "key"];
 
 /// Returns the value that identifies an item in its list, or `None` if the item has no known key.

@@ -16,12 +16,12 @@ use super::check::{Audience, Check, Disruption, Observed, Probe, Skipped};
 use super::checks;
 use super::consequences;
 use super::converter::{Converter, ConverterProbe};
-use super::denials::{CreationVerdict, Denials};
+use super::denials::Denials;
 use super::determinism;
 use super::exercised;
 use super::finding_log::{FindingLog, PlanPosition};
-use super::object_probe::Memory;
-use super::plan::Plan;
+use super::interaction::Interactions;
+use super::plan::{ObjectResults, Plan};
 use super::progress::{Progress, Stage};
 use super::reasons;
 use super::recorder::Recorder;
@@ -70,7 +70,9 @@ pub async fn run_until<E: Send>(
     let denials = plan.subjects.iter().map(|_| Denials::default()).collect();
     let mismatches = plan.subjects.iter().map(|_| BTreeMap::new()).collect();
     let finding_log = FindingLog::default();
-    let mut run = Run { plan: &plan, finding_log, samples, denials, mismatches, custom: Vec::new() };
+    let interactions = Interactions::default();
+    let mut run =
+        Run { plan: &plan, finding_log, samples, denials, mismatches, interactions, custom: Vec::new() };
     let interrupted = tokio::select! {
         done = run.stages(corpus) => {
             done?;
@@ -89,6 +91,7 @@ pub async fn run_until<E: Send>(
     let servers = called().map(|subject| (subject.name(), subject.server())).collect();
     let mut report = run.finding_log.report(&plan.checks, &webhooks, servers, plan.environment.calls());
     report.interrupted = interrupted;
+    report.interactions = run.interactions.into_list();
     request_context::describe(&mut report, &plan);
     consequences::fold(&mut report.checks);
     let caveats = plan.subjects.iter().filter_map(|subject| Some((subject.name(), subject.caveat()?)));
@@ -117,18 +120,9 @@ struct Run<'a> {
     denials: Vec<Denials>,
     /// The number of objects for which a webhook was not called, by reason, with one entry for each webhook.
     mismatches: Vec<BTreeMap<String, u64>>,
+    interactions: Interactions,
     /// The first objects of the corpus that the conversion webhooks convert.
     custom: Vec<Value>,
-}
-
-/// The observations of all probes about an object.
-struct ObjectResults {
-    seen: Vec<(PlanPosition, Observed)>,
-    /// The verdict of each webhook on the creation of the object, if known.
-    said: Vec<Option<CreationVerdict>>,
-    request: Attributes,
-    /// The request that validating webhooks receive.
-    mutated: Attributes,
 }
 
 impl Run<'_> {
@@ -222,13 +216,7 @@ impl Run<'_> {
             // Runs in its own task to use several processors.
             let task = {
                 let plan = Arc::clone(plan);
-                tokio::spawn(async move {
-                    let memory = Memory::with_turn(&turn);
-                    let seen = plan.observe(&request, &memory).await;
-                    let said = plan.said(&request, &memory).await;
-                    let mutated = plan.mutated(&request, &Memory::with_turn(&turn)).await;
-                    ObjectResults { seen, said, request, mutated }
-                })
+                tokio::spawn(async move { plan.results(request, &turn).await })
             };
             match task.await {
                 Ok(tried) => Ok((object, Ok(tried))),
@@ -257,6 +245,7 @@ impl Run<'_> {
         for (place, observed) in tried.seen {
             self.finding_log.note(place, Some(object), observed);
         }
+        tried.interactions.into_iter().for_each(|interaction| self.interactions.add(interaction));
         for (denials, said) in self.denials.iter_mut().zip(tried.said) {
             if let Some(said) = said {
                 denials.count(said);

@@ -202,6 +202,7 @@ impl FindingLog {
             caveats: BTreeMap::new(),
             stale: Vec::new(),
             webhooks: BTreeMap::new(),
+            interactions: Vec::new(),
             unserved: Vec::new(),
             unreached: BTreeMap::new(),
             options: BTreeSet::new(),

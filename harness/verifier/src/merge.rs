@@ -6,6 +6,7 @@ use super::causes;
 use super::check::Probe;
 use super::checks;
 use super::consequences;
+use super::interaction::Interactions;
 use super::report::{CheckReport, CheckResult, Finding, MAX_EXAMPLES, Report, Tally, Tried, VERSION};
 
 /// The reason why reports cannot be merged.
@@ -49,7 +50,10 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
     whole.shard = None;
     whole.stale = Vec::new();
     whole.remarks = Vec::new();
+    let mut interactions = Interactions::default();
+    std::mem::take(&mut whole.interactions).into_iter().for_each(|it| interactions.add(it));
     for report in reports {
+        report.interactions.into_iter().for_each(|it| interactions.add(it));
         whole.interrupted |= report.interrupted;
         whole.objects += report.objects;
         whole.calls += report.calls;
@@ -86,6 +90,7 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
             whole.unreached.entry(reason).or_default().extend(webhooks);
         }
     }
+    whole.interactions = interactions.into_list();
     whole.unserved.sort();
     whole.unserved.dedup();
     for webhooks in whole.unreached.values_mut() {

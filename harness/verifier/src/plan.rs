@@ -13,10 +13,13 @@ use super::converter::Converter;
 use super::denials::{self, CreationVerdict, Denials};
 use super::environment::Environment;
 use super::finding_log::PlanPosition;
+use super::interaction::Interaction;
 use super::object_probe::{Memory, ObjectProbe};
+use super::pair_trial;
 use super::progress::Progress;
 use super::report::Tried;
 use super::subject::Subject;
+use super::turn::Turn;
 use super::webhook_probe::{Notes, Settings, WebhookProbe};
 
 /// The configuration of a verification run: the webhooks, the checks, and their settings.
@@ -37,6 +40,17 @@ pub struct Plan {
     pub jobs: usize,
     /// A callback that receives the progress of the run.
     pub progress: Box<dyn Fn(Progress) + Send + Sync>,
+}
+
+/// The observations of all probes about an object.
+pub(super) struct ObjectResults {
+    pub(super) seen: Vec<(PlanPosition, Observed)>,
+    /// The verdict of each webhook on the creation of the object, if known.
+    pub(super) said: Vec<Option<CreationVerdict>>,
+    pub(super) interactions: Vec<Interaction>,
+    pub(super) request: Attributes,
+    /// The request that validating webhooks receive.
+    pub(super) mutated: Attributes,
 }
 
 impl Plan {
@@ -103,6 +117,22 @@ impl Plan {
         let all = self.subjects.iter().zip(all).enumerate();
         all.filter(|(_, (subject, _))| check.audience.includes(subject.webhook.phase))
             .map(|(place, (subject, of_it))| (place, subject, of_it))
+    }
+
+    /// Runs all probes about the object of a request.
+    pub(super) async fn results(&self, request: Attributes, turn: &Arc<Turn>) -> ObjectResults {
+        let memory = Memory::with_turn(turn);
+        let seen = self.observe(&request, &memory).await;
+        let said = self.said(&request, &memory).await;
+        let interactions = match self.subjects.first() {
+            // V06 has called the webhooks of each pair in both orders.
+            Some(first) if self.active().any(|(_, check)| check.id == checks::ORDER) => {
+                pair_trial::of_object(&self.object_probe(first, &request, &memory)).await
+            }
+            _ => Vec::new(),
+        };
+        let mutated = self.mutated(&request, &Memory::with_turn(turn)).await;
+        ObjectResults { seen, said, interactions, request, mutated }
     }
 
     /// Returns the positions of all checks that run.

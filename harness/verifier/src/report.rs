@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::comparison::Difference;
+pub use super::interaction::{Interaction, Relation};
 pub use super::recorder::Unserved;
 pub use super::remark::Remark;
 use super::sample_request::SampleRequest;
@@ -61,6 +62,9 @@ pub struct Report {
     /// The baseline entries that do not match a finding.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stale: Vec<StaleEntry>,
+    /// What mutating webhooks do differently after another one, sorted by webhook; empty if V06 did not run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interactions: Vec<Interaction>,
     /// The distinct requests of the webhooks that their API server does not serve.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unserved: Vec<Unserved>,

@@ -9,6 +9,7 @@ use harness::verify::Difference;
 use harness::verify::report::{CheckReport, Finding, Remark, Report, Tally};
 use output::OneLine;
 
+use super::order;
 use super::remarks;
 use super::table::{self, Line};
 use super::text::{self as people, CheckCounts, MAX_DIFFERENCES, kind_and_fields};
@@ -41,6 +42,7 @@ pub(super) fn summary(report: &Report) -> String {
     for (check, found) in findings {
         finding(&mut text, report, check, found, explained.insert(&check.id));
     }
+    order::graph(&mut text, report);
     remarks(&mut text, report);
     accepted(&mut text, report);
     for (webhook, denials) in people::denials(report) {

@@ -3,6 +3,7 @@
 pub(crate) mod annotations;
 mod junit;
 mod markdown;
+mod order;
 mod remarks;
 pub(crate) mod sarif;
 mod table;

@@ -16,6 +16,13 @@ fn report() -> Report {
             "injector/a.example.com": {"file": "./charts/my injector.yaml", "line": 7},
             "injector/b.example.com": {"file": "./charts/my injector.yaml", "line": 31},
         },
+        "interactions": [
+            {"webhook": "injector/a.example.com", "other": "injector/b.example.com", "relation": "dependsOn",
+                "fields": ["spec.containers.env", "spec.containers.image", "spec.volumes", "metadata.labels.\"x\""],
+                "objects": 3, "example": "Pod demo/web"},
+            {"webhook": "injector/b.example.com", "other": "injector/a.example.com", "relation": "overwrites",
+                "fields": ["metadata.labels.team"], "objects": 1, "example": "Pod demo/web"},
+        ],
         "caveats": {"injector/a.example.com": "its matchConditions (no-leases) ask what a user may do"},
         "checks": [
             {"id": "V01", "title": "idempotent", "severity": "error", "why": "It is called again.", "source": "KEP-492",
@@ -238,7 +245,7 @@ fn unreachable_and_unserved_resources_are_reported_once() {
 /// Appends `end` to every string in `value` that may come from a source other than admit.
 fn append(value: &mut serde_json::Value, end: &str) {
     use serde_json::Value;
-    const KEPT: [&str; 6] = ["severity", "verdict", "id", "title", "why", "source"];
+    const KEPT: [&str; 7] = ["severity", "verdict", "id", "title", "why", "source", "relation"];
     match value {
         Value::String(text) => text.push_str(end),
         Value::Array(items) => items.iter_mut().for_each(|item| append(item, end)),

@@ -8,6 +8,7 @@ use harness::verify::report::{CheckReport, Finding, Remark, Report, TOGETHER, Ta
 use output::{OneLine, one_line};
 use serde_json::Value;
 
+use super::order;
 use super::remarks::{self, MAX_IDS};
 use super::table;
 use super::{caveats, consequences, examples, other_fields};
@@ -61,6 +62,7 @@ pub(crate) fn text(report: &Report, lists_checks: bool, code: ExitCode, hidden_n
         }
     }
     if lists_checks {
+        order::lines(&mut text, report);
         let _ = write!(text, "\n{}", table::table(report));
     }
     summary(&mut text, report, lists_checks, hidden_notes);

@@ -14,7 +14,7 @@ use crate::subject::Subject;
 ///
 /// # Errors
 /// Returns [`Skipped`] if fewer than two webhooks are called, or if the creation is not admitted.
-pub(super) async fn called<'a>(object_probe: &ObjectProbe<'a>) -> Result<Vec<&'a Subject>, Skipped> {
+pub(crate) async fn called<'a>(object_probe: &ObjectProbe<'a>) -> Result<Vec<&'a Subject>, Skipped> {
     let all: Vec<&Subject> =
         object_probe.subjects.iter().filter(|subject| subject.webhook.phase == Phase::Mutating).collect();
     if all.len() < 2 {

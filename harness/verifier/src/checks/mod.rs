@@ -103,6 +103,7 @@ mod v67_invalid_objects;
 mod webhook_response;
 mod write_attribution;
 
+pub(super) use self::collection::called as called_together;
 pub use self::l07_ca_bundle::is_placeholder;
 pub use self::recorded_writes::NOT_OBSERVED;
 use kubernetes_admission::attributes::Attributes;
@@ -254,6 +255,9 @@ pub const STATIC: &[(&Check, &str)] = &[
     (&v56_overlap::CHECK, practices!("ordering-idempotence")),
     (&v57_explicit_defaults::CHECK, dynamic!("webhook-configuration")),
 ];
+
+/// The check that calls the webhooks of each pair in both orders.
+pub(super) const ORDER: &str = "V06";
 
 /// The checks that compare responses to different requests. They are invalid for a nondeterministic webhook.
 pub(super) const COMPARING: &[&str] = &["V02", "V03", "V08", "V13", "V14", "V21", "V29", "V33", "V34"];
