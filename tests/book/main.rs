@@ -15,6 +15,7 @@ mod markdown;
 mod sandbox;
 mod schemas;
 mod shell;
+mod snippets;
 mod source_values;
 
 use std::path::{Path, PathBuf};

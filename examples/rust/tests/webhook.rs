@@ -14,8 +14,9 @@ const POD: &str =
 async fn sidecar_is_pulled_from_the_mirror() -> Result<(), Box<dyn Error>> {
     let builder = TestServer::builder().webhook("mirror/webhook", mirror::router());
     let server = builder.manifests("webhook.yaml").fakes("fakes.yaml").start().await?;
+    let pod = serde_json::from_str(POD)?;
     let pods = Api::<Pod>::default_namespaced(server.client());
-    pods.create(&PostParams::default(), &serde_json::from_str(POD)?).await?;
+    pods.create(&PostParams::default(), &pod).await?;
     let request = server.last_write().await.ok_or("no request")?;
     assert_eq!(request.calls.len(), 2, "the webhook is reinvoked after the injector");
     assert_eq!(request.calls[1].object()["spec"]["containers"][1]["image"], "envoy");
