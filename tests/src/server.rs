@@ -20,7 +20,7 @@ use crate::launch::Launch;
 use crate::metrics;
 use crate::names::{MARKER, Names};
 use crate::server_error::ServerError;
-use crate::transport::{Answer, Message, SendError, send};
+use crate::transport::{Answer, Message, SendError, answer_head, in_time, send};
 
 /// A server that runs cases.
 #[derive(Debug)]
@@ -217,23 +217,37 @@ impl Server {
         self.target().store(resource, object).await.map_err(ServerError::ClusterFixture)
     }
 
-    /// Waits until `path` exists, because a custom resource definition is served some time after its creation.
+    /// Waits until the server serves the custom resources at `path` and can watch them.
+    ///
+    /// A definition is served some time after its creation. The first request fills the cache of its objects, and a
+    /// watch cannot begin before that.
+    ///
+    /// Source: apiserver pkg/storage/cacher/cacher.go, `Watch`.
     ///
     /// # Errors
     /// Returns an error if the path does not appear in time.
     pub(crate) async fn wait_for(&self, path: &str) -> Result<(), ServerError> {
         let started = tokio::time::Instant::now();
-        loop {
-            let answer = send(self.client(), Message::new(Method::GET, path, None)).await?;
-            if answer.is_success() {
-                return Ok(());
+        for uri in [path.to_owned(), format!("{path}?watch=true")] {
+            loop {
+                let message = Message::new(Method::GET, &uri, None);
+                // The body of a watch does not end.
+                let head = async {
+                    let (Ok((_, answer)) | Err(answer)) = answer_head(self.client(), message).await?;
+                    Ok(answer)
+                };
+                let answer = in_time(uri.clone(), head).await?;
+                if answer.is_success() {
+                    break;
+                }
+                if started.elapsed() > TIMEOUT {
+                    let what = format!("waiting for {uri}");
+                    return Err(ServerError::Refused { what, answer: answer.recorded().to_string() });
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
             }
-            if started.elapsed() > TIMEOUT {
-                let what = format!("waiting for {path}");
-                return Err(ServerError::Refused { what, answer: answer.recorded().to_string() });
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
         }
+        Ok(())
     }
 
     /// Waits until the server uses the latest version of every configuration.

@@ -147,6 +147,9 @@ impl Webhooks {
                     if running.is_standing && subject(&entry).contains(MARKER) {
                         continue;
                     }
+                    if is_conversion(&entry) {
+                        continue;
+                    }
                     calls.push(Call {
                         place,
                         kind: running.webhook.kind,
@@ -181,6 +184,13 @@ impl Webhooks {
     pub(crate) fn ports(&self) -> Vec<(u16, String)> {
         self.running.iter().map(|it| (it.fake.address().port(), it.webhook.name.clone())).collect()
     }
+}
+
+/// Returns whether a conversion webhook should have received a call.
+///
+/// The port of a converter is free after its case, while the server still deletes the custom resources of that case.
+fn is_conversion(entry: &Entry) -> bool {
+    entry.review().is_some_and(|review| review["kind"] == "ConversionReview")
 }
 
 /// Returns the sort key of a review for requests whose calls have no order.

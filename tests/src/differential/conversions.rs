@@ -39,7 +39,8 @@ fn case(random: &mut Random) -> Value {
     let webhooks: Vec<Value> = (0..count).map(|place| webhook(random, place)).collect();
     let mut requests = vec![json!({"verb": "get", "resource": resource(random)})];
     for _ in 0..random.between(4, 8) {
-        requests.push(request(random));
+        let next = request(random, &requests);
+        requests.push(next);
     }
     if random.chance(60) {
         requests.push(json!({"verb": "watch", "resource": resource(random), "since": 1}));
@@ -140,7 +141,8 @@ fn webhook(random: &mut Random, place: usize) -> Value {
     })
 }
 
-fn request(random: &mut Random) -> Value {
+/// Returns a request that follows the `earlier` requests.
+fn request(random: &mut Random, earlier: &[Value]) -> Value {
     let version = random.one_of(&VERSIONS);
     let name = random.one_of(&NAMES);
     let mut request = json!({"resource": format!("{GROUP}/{version}/widgets"), "name": name});
@@ -164,7 +166,8 @@ fn request(random: &mut Random) -> Value {
             request["verb"] = json!("update");
             request["body"] = widget(random, version);
             request["body"]["metadata"]["name"] = json!(name);
-            request["body"]["metadata"]["resourceVersion"] = json!("<resourceVersion of request 2>");
+            let version = version_of(name, earlier);
+            request["body"]["metadata"]["resourceVersion"] = version.into();
         }
         10 | 11 => {
             request["verb"] = json!("patch");
@@ -203,6 +206,19 @@ fn request(random: &mut Random) -> Value {
         request["dryRun"] = json!(true);
     }
     request
+}
+
+/// Returns the version of the object after the last earlier request that names it, otherwise an outdated version.
+///
+/// The version of a list is not the version of an object on a server that other situations use, too.
+fn version_of(name: &str, earlier: &[Value]) -> String {
+    let answers_object = |request: &Value| {
+        request["name"] == name && !matches!(request["verb"].as_str(), Some("delete" | "deletecollection"))
+    };
+    earlier
+        .iter()
+        .rposition(answers_object)
+        .map_or_else(|| "1".to_owned(), |last| format!("<resourceVersion of request {}>", last + 1))
 }
 
 #[cfg(test)]

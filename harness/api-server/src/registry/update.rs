@@ -394,6 +394,20 @@ struct FinalObject<'a> {
     which: Attempt,
 }
 
+/// Returns the object of the first attempt, converted back to its storage version.
+///
+/// kube-apiserver compares the result of the first attempt with the object of its cache, which is in the version of the
+/// request. A conversion webhook may return another object than the stored one.
+///
+/// Source: apiserver pkg/storage/etcd3/store.go, `getStateFromObject`.
+async fn start_as_stored(old: &Arc<Value>, resource: &Resource, state: &State) -> Result<Value, Box<Status>> {
+    let mut start = Value::clone(old);
+    create::loses_metadata(&mut start, resource);
+    let mut start = state.to_storage(start, resource).await.map_err(create::conversion_failed)?;
+    state.complete_written(&mut start, resource).map_err(|what| create::unsupported(&what))?;
+    Ok(start)
+}
+
 /// Stores the object, or removes it if its last finalizer was removed. Returns `None` if another write came first.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `ShouldDeleteDuringUpdate`.
@@ -437,8 +451,13 @@ async fn store(
             state.complete_written(&mut new, resource).map_err(|what| create::unsupported(&what))?;
         // After a conversion by a webhook or from another version, the object is compared in its storage version.
         if by_webhook || GroupVersionKind::from_object(&new) != GroupVersionKind::from_object(stored) {
-            is_converted_anew = is_same && new != **stored;
-            is_same = new == **stored;
+            let equals_stored = new == **stored;
+            let equals_start = match which {
+                Attempt::First => is_same || new == start_as_stored(old, resource, state).await?,
+                Attempt::Later => equals_stored,
+            };
+            is_converted_anew = equals_start && !equals_stored;
+            is_same = equals_start && equals_stored;
         }
     }
     // If the stored object lacks defaults, has metadata that reads do not return, or differs from the conversion
