@@ -171,6 +171,23 @@ fn impersonation(request: &Request) -> Vec<(String, String)> {
     headers
 }
 
+/// Returns a resource, such as `example.com/v1/widgets`, in each version that its definition serves.
+///
+/// Returns only the resource itself if no definition in `cluster` defines it.
+pub(crate) fn in_all_versions(resource: &str, cluster: &[Value]) -> Vec<String> {
+    let parts: Vec<&str> = resource.split('/').collect();
+    let [group, _, plural] = parts[..] else { return vec![resource.to_owned()] };
+    let definition = cluster.iter().find(|object| {
+        object["kind"] == "CustomResourceDefinition"
+            && object["spec"]["group"] == group
+            && object["spec"]["names"]["plural"] == plural
+    });
+    let Some(definition) = definition else { return vec![resource.to_owned()] };
+    let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
+    let served = versions.filter(|version| version["served"] == true).filter_map(|it| it["name"].as_str());
+    served.map(|version| format!("{group}/{version}/{plural}")).collect()
+}
+
 /// Returns the member `key` for modification, after creating an object if it is missing.
 pub(crate) fn member<'a>(value: &'a mut Value, key: &str) -> &'a mut Value {
     if !value.get(key).is_some_and(Value::is_object) {

@@ -153,7 +153,7 @@ async fn run_case(
         converters.add_first_calls(number, &mut seen);
         requests.push(seen);
         if server.is_shared() {
-            catch_up(server, names, request, &answer).await?;
+            catch_up(case, server, names, request, &answer).await?;
             made.extend(definitions.settle(Moment::AfterCalls, server, names, request, &answer).await?);
             let writes_roles = request.resource.starts_with("rbac.authorization.k8s.io/");
             let is_read = matches!(request.verb, Verb::Get | Verb::Watch);
@@ -330,12 +330,15 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Waits until the server's cache contains the written objects.
+/// Waits until the server's caches contain what the request wrote.
 ///
-/// An update that begins with a stale object runs admission twice, so the result would vary between runs.
+/// An update that begins with a stale object runs admission twice, so the result would vary between runs. Each version of
+/// a custom resource has its own cache.
 ///
-/// Source: apiserver pkg/storage/cacher/cacher.go, `GuaranteedUpdate`; a read "not older than" waits for the cache.
+/// Source: apiserver pkg/storage/cacher/cacher.go, `GuaranteedUpdate`; a read "not older than" waits for the cache, and so
+/// does a list without a version.
 async fn catch_up(
+    case: &Case,
     server: &Server,
     names: &Names,
     request: &Request,
@@ -343,18 +346,21 @@ async fn catch_up(
 ) -> Result<(), SendError> {
     let (name, version) =
         (text(&answer.body, "/metadata/name"), text(&answer.body, "/metadata/resourceVersion"));
-    if !answer.is_success() || request.dry_run || name.is_empty() || version.is_empty() {
+    let is_deletion = matches!(request.verb, Verb::Delete | Verb::DeleteCollection);
+    let has_object = !name.is_empty() && !version.is_empty();
+    if !answer.is_success() || request.dry_run || !(is_deletion || has_object) {
         return Ok(());
     }
-    let read = Request {
-        verb: Verb::Get,
-        resource: request.resource.clone(),
-        namespace: request.namespace.clone(),
-        name: name.to_owned(),
-        query: [("resourceVersion".to_owned(), version.to_owned())].into(),
-        ..Request::default()
-    };
-    send(server.client(), objects::message(&read, names)).await.map(drop)
+    for resource in objects::in_all_versions(&request.resource, &case.cluster) {
+        let namespace = request.namespace.clone();
+        let mut read = Request { verb: Verb::Get, resource, namespace, ..Request::default() };
+        if !is_deletion {
+            name.clone_into(&mut read.name);
+            read.query.insert("resourceVersion".to_owned(), version.to_owned());
+        }
+        send(server.client(), objects::message(&read, names)).await?;
+    }
+    Ok(())
 }
 
 /// Creates the objects that must exist before the webhooks are registered.
