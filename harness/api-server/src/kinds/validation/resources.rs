@@ -43,7 +43,10 @@ const INTEGER_RESOURCES: [&str; 9] = [
 ///
 /// Source: kubernetes pkg/apis/core/helper/helpers.go, `IsStandardResourceName`.
 fn is_standard(name: &str) -> bool {
-    FRACTIONAL_RESOURCES.contains(&name) || INTEGER_RESOURCES.contains(&name) || is_huge_page(name)
+    FRACTIONAL_RESOURCES.contains(&name)
+        || INTEGER_RESOURCES.contains(&name)
+        || is_huge_page(name)
+        || name.starts_with("requests.hugepages-")
 }
 
 /// The object whose resource list is validated.
