@@ -11,6 +11,8 @@ pub(crate) struct Answered {
     /// The token of a service account; empty if the answer contains none.
     token: String,
     uid: String,
+    /// The message of a Status; empty for other answers.
+    pub(crate) message: String,
 }
 
 impl Answered {
@@ -22,6 +24,7 @@ impl Answered {
             page: text("/metadata/continue"),
             token: text("/status/token"),
             uid: text("/metadata/uid"),
+            message: text("/message"),
         }
     }
 }

@@ -266,10 +266,11 @@ fn as_sent(request: &Request, answered: &[Answered]) -> Result<Request, RunError
     request.query.insert("watch".to_owned(), "true".to_owned());
     request.query.entry("timeoutSeconds".to_owned()).or_insert_with(|| "1".to_owned());
     if let Some(number) = request.since {
-        let version = number.checked_sub(1).and_then(|index| answered.get(index));
-        let version = version.map(|answered| &answered.version).filter(|version| !version.is_empty());
+        let earlier = number.checked_sub(1).and_then(|index| answered.get(index));
+        let version = earlier.map(|answered| &answered.version).filter(|version| !version.is_empty());
         let version = version.ok_or_else(|| {
-            RunError::Ended(format!("request {number} has no resourceVersion to watch from"))
+            let why = earlier.map_or("", |answered| answered.message.as_str());
+            RunError::Ended(format!("request {number} has no resourceVersion to watch from: {why}"))
         })?;
         request.query.insert("resourceVersion".to_owned(), version.clone());
     }

@@ -1,6 +1,7 @@
 //! Defines the interface between in-tree admission plugins and the dispatcher.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 
 use kubernetes_types::status::Status;
 use tokio::time::Instant;
@@ -29,7 +30,17 @@ pub trait Plugin: Send + Sync {
     fn validate(&self, _attributes: &Attributes, _remarks: &mut Remarks) -> Result<(), Box<Status>> {
         Ok(())
     }
+
+    /// Charges the request to other objects, such as quotas. Called after [`Self::validate`].
+    ///
+    /// Returns `None` if the plugin does not write other objects for this request.
+    fn charge<'a>(&'a self, _attributes: &'a Attributes) -> Option<Charge<'a>> {
+        None
+    }
 }
+
+/// The writes of [`Plugin::charge`]. An error is the response for the client.
+pub type Charge<'a> = Pin<Box<dyn Future<Output = Result<(), Box<Status>>> + Send + 'a>>;
 
 /// The warnings and audit annotations of a plugin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,11 +87,16 @@ pub fn admit(plugins: &[&dyn Plugin], run: &mut AdmissionRun<'_>, round: Round) 
 ///
 /// Source: apiserver pkg/admission/chain.go.
 /// Rule: CHN-09.
-pub fn validate(plugins: &[&dyn Plugin], run: &mut AdmissionRun<'_>) -> Result<(), Box<Status>> {
+pub async fn validate(plugins: &[&dyn Plugin], run: &mut AdmissionRun<'_>) -> Result<(), Box<Status>> {
     for plugin in plugins {
         let started = Instant::now();
         let mut remarks = Remarks::default();
-        let outcome = plugin.validate(run.attributes(), &mut remarks);
+        let mut outcome = plugin.validate(run.attributes(), &mut remarks);
+        if outcome.is_ok()
+            && let Some(charge) = plugin.charge(run.attributes())
+        {
+            outcome = charge.await;
+        }
         if remarks != Remarks::default() {
             let Remarks { warnings, audit_annotations } = remarks;
             run.record.events.push(Event::PluginRemarked {

@@ -235,7 +235,7 @@ impl<C: Caller> Dispatcher<C> {
         run: &mut AdmissionRun<'_>,
         chain: &DispatchContext<'_>,
     ) -> Result<(), Rejection> {
-        plugin::validate(chain.plugins, run)?;
+        plugin::validate(chain.plugins, run).await?;
         if let Some(hooks) = chain.validating_policies {
             let started = Instant::now();
             let outcome = self.validate_by_policies(run, hooks, chain.deadline).await;
@@ -248,7 +248,7 @@ impl<C: Caller> Dispatcher<C> {
             let part = Part::Plugin(Phase::Validating.webhook_plugin());
             record_timing(&mut run.record, part, Phase::Validating, started, outcome)?;
         }
-        plugin::validate(chain.last, run)?;
+        plugin::validate(chain.last, run).await?;
         Ok(())
     }
 

@@ -55,14 +55,21 @@ pub(crate) fn of_pod_with_overhead(pod: &Value) -> ResourceList {
 ///
 /// Source: component-helpers resource/helpers.go, `AggregateContainerRequests` and `AggregateContainerLimits`.
 pub(crate) fn of_containers(pod: &Value, field: &str) -> ResourceList {
+    aggregate(pod, |container| list(container.get("resources"), field))
+}
+
+/// Returns the total of what `resources` returns for each container, as [`of_containers`] does.
+///
+/// Source: component-helpers resource/helpers.go, `aggregateContainerResourcesByFn`.
+pub(crate) fn aggregate(pod: &Value, resources: impl Fn(&Value) -> ResourceList) -> ResourceList {
     let mut total = ResourceList::new();
     for container in containers(pod, "containers") {
-        add(&mut total, &list(container.get("resources"), field));
+        add(&mut total, &resources(container));
     }
     let mut restartable = ResourceList::new();
     let mut initial = ResourceList::new();
     for container in containers(pod, "initContainers") {
-        let own = list(container.get("resources"), field);
+        let own = resources(container);
         if container.get("restartPolicy").and_then(Value::as_str) == Some("Always") {
             add(&mut total, &own);
             add(&mut restartable, &own);
@@ -90,11 +97,12 @@ fn add(total: &mut ResourceList, more: &ResourceList) {
 }
 
 /// Returns the sum of two quantities, or the larger quantity if the sum would have too many digits.
-fn plus(left: &Quantity, right: &Quantity) -> Quantity {
+pub(crate) fn plus(left: &Quantity, right: &Quantity) -> Quantity {
     left.plus(right).unwrap_or_else(|_| left.max(right).clone())
 }
 
-fn raise(total: &mut ResourceList, other: &ResourceList) {
+/// Replaces the quantities that are smaller than those in `other`, and adds the missing ones.
+pub(crate) fn raise(total: &mut ResourceList, other: &ResourceList) {
     for (name, quantity) in other {
         if total.get(name).is_none_or(|present| quantity > present) {
             total.insert(name.clone(), quantity.clone());

@@ -31,6 +31,7 @@ mod tolerations;
 pub use self::default_toleration_seconds::DefaultTolerationSeconds;
 pub use self::pod_node_selector::PodNodeSelectorConfiguration;
 pub use self::pod_security::{PodSecurityConfiguration, PodSecurityDefaults, PodSecurityExemptions};
+pub(crate) use self::resource_quota::{ObjectWriter, QuotaWriter};
 pub use self::selection::{AdmissionPlugins, SelectionError};
 pub use self::storage_object_in_use::StorageObjectInUseProtection;
 pub use self::taint_nodes::TaintNodesByCondition;
@@ -86,13 +87,13 @@ pub(crate) struct Plugins {
 }
 
 impl Plugins {
-    /// Creates the enabled plugins that have an effect; the plugins read `objects`.
+    /// Creates the enabled plugins that have an effect; the plugins read `objects`, and write with `writer`.
     ///
     /// Rule: CHN-10.
     pub(crate) fn new(
         selection: &AdmissionPlugins,
         configuration: &PluginConfiguration,
-        objects: &Arc<dyn ObjectReader>,
+        (objects, writer): (&Arc<dyn ObjectReader>, &QuotaWriter),
         metrics: &Metrics,
     ) -> Self {
         let mut plugins = Self { first: Vec::new(), last: Vec::new() };
@@ -127,7 +128,7 @@ impl Plugins {
                 "PodResizeValidator" => Box::new(PodResizeValidator::new(objects)),
                 "DenyServiceExternalIPs" => Box::new(DenyServiceExternalIPs),
                 "ResourceQuota" => {
-                    plugins.last.push(Box::new(ResourceQuota::new(objects)));
+                    plugins.last.push(Box::new(ResourceQuota::new(objects, Arc::clone(writer))));
                     continue;
                 }
                 _ => continue,

@@ -29,13 +29,15 @@ use crate::apimachinery::time_limit;
 use crate::kinds::webhook_configurations::GROUP;
 use crate::kinds::webhook_configurations::MUTATING;
 use crate::kinds::webhook_configurations::VALIDATING;
-use crate::plugins::{AdmissionPlugins, PluginConfiguration, Plugins};
+use crate::plugins::{AdmissionPlugins, PluginConfiguration, Plugins, QuotaWriter};
 use crate::storage::ObjectReader;
 
 /// The dispatcher and the configuration that the server uses to admit requests.
 pub(crate) struct Admission {
     dispatcher: Dispatcher<HttpsCaller>,
     plugins: Plugins,
+    /// The server that writes the status of quotas.
+    pub(crate) quota_writer: QuotaWriter,
     selection: AdmissionPlugins,
     state: Arc<State>,
     webhooks: RwLock<Arc<Webhooks>>,
@@ -145,9 +147,11 @@ impl Admission {
             validating: WebhookSources::new(validating, CompiledConfigurations::default()),
         };
         let objects: Arc<dyn ObjectReader> = Arc::clone(&state.storage) as Arc<dyn ObjectReader>;
+        let quota_writer = QuotaWriter::default();
         Self {
             dispatcher: Dispatcher::with_converter(converter),
-            plugins: Plugins::new(&selection, configuration, &objects, &metrics),
+            plugins: Plugins::new(&selection, configuration, (&objects, &quota_writer), &metrics),
+            quota_writer,
             selection,
             state: Arc::clone(state),
             webhooks: RwLock::new(Arc::new(webhooks)),

@@ -25,13 +25,10 @@ pub(crate) mod undecodable;
 pub(crate) mod unsafe_deletion;
 pub(crate) mod update;
 
-use std::fmt;
-use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 
 use kubernetes_admission::authorizer::RBAC_GROUP;
 use kubernetes_types::status::Status;
-use serde_json::Value;
 
 use self::admission::Admission;
 use self::state::State;
@@ -42,6 +39,7 @@ use crate::kinds::rbac::aggregation;
 use crate::kinds::service_account_tokens::authenticator::TokenAuthenticator;
 use crate::kinds::service_allocation::ServiceAllocator;
 use crate::kinds::{flow_control, webhook_configurations};
+use crate::plugins::ObjectWriter;
 
 /// The objects of a server and the state that requests for them share.
 #[derive(Debug)]
@@ -56,17 +54,7 @@ pub(crate) struct Registry {
 }
 
 /// The server to which a registry belongs.
-pub(crate) trait OwnServer: fmt::Debug + Send + Sync {
-    /// Updates an object as `system:apiserver`, with authorization and admission.
-    ///
-    /// # Errors
-    /// Returns the Status of the response if the request fails.
-    fn put<'a>(
-        &'a self,
-        path: String,
-        object: &'a Value,
-    ) -> Pin<Box<dyn Future<Output = Result<(), Box<Status>>> + Send + 'a>>;
-
+pub(crate) trait OwnServer: ObjectWriter {
     /// Starts the definition controllers if webhooks match their writes. Returns whether they run.
     ///
     /// If they do not run, the registry updates the definitions itself.

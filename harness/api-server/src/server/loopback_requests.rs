@@ -18,6 +18,7 @@ use crate::endpoints::authentication::Claim;
 use crate::endpoints::context::Server;
 use crate::endpoints::incoming::Incoming;
 use crate::endpoints::request;
+use crate::plugins::ObjectWriter;
 use crate::registry;
 use crate::registry::request::BodyRetention;
 use crate::server::definition_controllers::DefinitionControllers;
@@ -135,7 +136,7 @@ impl LoopbackCaller {
     }
 }
 
-impl registry::OwnServer for LoopbackCaller {
+impl ObjectWriter for LoopbackCaller {
     fn put<'a>(
         &'a self,
         path: String,
@@ -147,7 +148,9 @@ impl registry::OwnServer for LoopbackCaller {
             put(&server, path, object).await
         })
     }
+}
 
+impl registry::OwnServer for LoopbackCaller {
     fn starts_definition_controllers(&self) -> bool {
         let server = self.server.upgrade();
         server.is_some_and(|server| self.definition_controllers.write_asynchronously(&server))

@@ -83,7 +83,9 @@ impl ApiServer {
         };
         let server = Self { server: Arc::new(server) };
         let loopback = LoopbackCaller::new(&server.server);
-        let _ = server.server.registry.own_server.set(Box::new(loopback.clone()));
+        let registry = &server.server.registry;
+        let _ = registry.own_server.set(Box::new(loopback.clone()));
+        let _ = registry.admission.quota_writer.set(Box::new(loopback.clone()));
         caller.belongs_to(Box::new(loopback));
         server.observe_manifests();
         server

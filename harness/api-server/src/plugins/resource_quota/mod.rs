@@ -1,28 +1,131 @@
-//! `ResourceQuota`: returns 501 for requests that would be charged against a quota.
+//! `ResourceQuota`: compares requests with the quotas of their namespace, and charges the quotas.
 
-use std::sync::Arc;
+mod check;
+mod evaluator;
+mod pods;
+mod resource_lists;
 
-use kubernetes_admission::attributes::{Attributes, Operation};
-use kubernetes_admission::plugin::{Plugin, Remarks};
-use kubernetes_types::json::{at, text};
-use kubernetes_types::status::{Status, Unsupported};
+use std::collections::HashMap;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
+use kubernetes_admission::attributes::Attributes;
+use kubernetes_admission::plugin::{Charge, Plugin};
+use kubernetes_types::json::text;
+use kubernetes_types::status::Status;
+use serde_json::Value;
+
+use self::evaluator::Evaluator;
 use crate::storage::ObjectReader;
 
-/// Rejects requests that would be charged against a quota of the namespace, because admit does not support quotas.
+/// Rejects requests that exceed a quota of the namespace, and adds what other requests use to the status of the quota.
 ///
-/// A quota is active after a controller has written limits to its status. If only kube-apiserver runs, no quota is
-/// active.
+/// A quota limits nothing until its status contains limits. A controller copies them from `spec.hard`.
 ///
-/// Source: apiserver pkg/admission/plugin/resourcequota/{admission,controller}.go; kubernetes pkg/quota/v1/evaluator/core.
+/// Source: apiserver pkg/admission/plugin/resourcequota/{admission,controller}.go.
+/// Rule: QTA-01, QTA-06.
 pub(crate) struct ResourceQuota {
     objects: Arc<dyn ObjectReader>,
+    writer: QuotaWriter,
+    /// The locks of the namespaces whose quotas are being charged.
+    locks: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
 }
 
+/// The server that writes the status of quotas. Unset until the server has been created.
+pub(crate) type QuotaWriter = Arc<OnceLock<Box<dyn ObjectWriter>>>;
+
+/// Writes objects as the server itself.
+pub(crate) trait ObjectWriter: fmt::Debug + Send + Sync {
+    /// Updates an object as `system:apiserver`, with authorization and admission.
+    ///
+    /// # Errors
+    /// Returns the Status of the response if the request fails.
+    fn put<'a>(
+        &'a self,
+        path: String,
+        object: &'a Value,
+    ) -> Pin<Box<dyn Future<Output = Result<(), Box<Status>>> + Send + 'a>>;
+}
+
+/// The maximum duration of an evaluation.
+///
+/// Source: apiserver pkg/admission/plugin/resourcequota/controller.go, `Evaluate`.
+const EVALUATION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The number of times that failed updates of quotas are repeated.
+const REMAINING_RETRIES: usize = 3;
+
 impl ResourceQuota {
-    /// Creates the plugin with a reader for the objects of the server.
-    pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
-        Self { objects }
+    /// Creates the plugin with a reader for the objects of the server, and a writer for the status of quotas.
+    pub(crate) fn new(objects: Arc<dyn ObjectReader>, writer: QuotaWriter) -> Self {
+        Self { objects, writer, locks: Mutex::default() }
+    }
+
+    fn quotas(&self, attributes: &Attributes) -> Vec<Arc<Value>> {
+        self.objects.list("", "resourcequotas", &attributes.namespace)
+    }
+
+    /// Returns the lock of a namespace. Upstream charges the quotas of a namespace one request after another.
+    fn lock(&self, namespace: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lock) = locks.get(namespace).and_then(Weak::upgrade) {
+            return lock;
+        }
+        locks.retain(|_, lock| lock.strong_count() > 0);
+        let lock = Arc::default();
+        locks.insert(namespace.to_owned(), Arc::downgrade(&lock));
+        lock
+    }
+
+    async fn evaluate(&self, attributes: &Attributes, evaluator: Evaluator) -> Result<(), Box<Status>> {
+        let lock = self.lock(&attributes.namespace);
+        let charging = async {
+            let _held = lock.lock().await;
+            self.check_quotas(attributes, &evaluator).await
+        };
+        match tokio::time::timeout(EVALUATION_TIMEOUT, charging).await {
+            Ok(outcome) => outcome,
+            Err(_elapsed) => Err(Box::new(Status::internal_error("resource quota evaluation timed out"))),
+        }
+    }
+
+    /// Compares the request with the quotas and updates their status.
+    ///
+    /// Source: apiserver pkg/admission/plugin/resourcequota/controller.go, `checkQuotas`.
+    /// Rule: QTA-02.
+    async fn check_quotas(&self, attributes: &Attributes, evaluator: &Evaluator) -> Result<(), Box<Status>> {
+        let mut quotas = self.quotas(attributes);
+        for remaining in (0..=REMAINING_RETRIES).rev() {
+            let charged = check::check_request(&quotas, attributes, evaluator)?;
+            if attributes.dry_run {
+                return Ok(());
+            }
+            let mut failed = Vec::new();
+            let mut last = None;
+            for quota in &charged {
+                if let Err(status) = self.update_status(quota).await {
+                    failed.push(text(quota, &["metadata", "name"]));
+                    last = Some(status);
+                }
+            }
+            match last {
+                None => break,
+                Some(status) if remaining == 0 => return Err(status),
+                Some(_) => {}
+            }
+            quotas = self.quotas(attributes);
+            quotas.retain(|quota| failed.contains(&text(quota, &["metadata", "name"])));
+        }
+        Ok(())
+    }
+
+    async fn update_status(&self, quota: &Value) -> Result<(), Box<Status>> {
+        let writer = self.writer.get();
+        let writer = writer.ok_or_else(|| Box::new(Status::internal_error("the server has not started")))?;
+        let (namespace, name) = (text(quota, &["metadata", "namespace"]), text(quota, &["metadata", "name"]));
+        writer.put(format!("/api/v1/namespaces/{namespace}/resourcequotas/{name}/status"), quota).await
     }
 }
 
@@ -31,81 +134,14 @@ impl Plugin for ResourceQuota {
         "ResourceQuota"
     }
 
-    fn validate(&self, attributes: &Attributes, _remarks: &mut Remarks) -> Result<(), Box<Status>> {
-        let resource = attributes.resource.group_resource();
-        let is_charged = match (attributes.operation, attributes.subresource.as_str()) {
-            (Operation::Create, "") => true,
-            (Operation::Update, "") => ["services", "persistentvolumeclaims"].contains(&resource.as_str()),
-            (Operation::Update, "resize") => resource == "pods",
-            _ => false,
-        };
-        if !is_charged || attributes.namespace.is_empty() {
-            return Ok(());
+    fn charge<'a>(&'a self, attributes: &'a Attributes) -> Option<Charge<'a>> {
+        let evaluator = Evaluator::new(attributes)?;
+        if self.quotas(attributes).is_empty() {
+            return None;
         }
-        for quota in self.objects.list("", "resourcequotas", &attributes.namespace) {
-            let mut limits = at(&quota, &["status", "hard"]).as_object().into_iter().flatten();
-            if let Some((limited, _)) = limits.find(|(limited, _)| concerns(limited, &resource)) {
-                let name = text(&quota, &["metadata", "name"]);
-                let what = format!("ResourceQuota {name:?}, whose status limits {limited}");
-                return Err(Box::new(Status::unsupported(&Unsupported { what })));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Returns whether an object of `resource` can be charged against a quota on `limited`.
-fn concerns(limited: &str, resource: &str) -> bool {
-    if let Some(counted) = limited.strip_prefix("count/") {
-        return counted == resource;
-    }
-    let is_of_services = limited == "services" || limited.starts_with("services.");
-    let is_of_claims = ["persistentvolumeclaims", "requests.storage"].contains(&limited)
-        || limited.contains(".storageclass.storage.k8s.io/");
-    let is_of_others =
-        ["configmaps", "secrets", "replicationcontrollers", "resourcequotas"].contains(&limited);
-    match resource {
-        "services" => is_of_services,
-        "persistentvolumeclaims" => is_of_claims,
-        "pods" | "resourceclaims.resource.k8s.io" => !is_of_services && !is_of_claims && !is_of_others,
-        _ => is_of_others && limited == resource,
+        Some(Box::pin(self.evaluate(attributes, evaluator)))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::super::tests::{Stored, request};
-    use super::*;
-
-    #[test]
-    fn active_quota_is_not_supported() {
-        let quota = |hard: &str| {
-            let metadata = json!({"name": "q", "namespace": "ns"});
-            (
-                "resourcequotas",
-                json!({"metadata": metadata, "spec": {"hard": {"pods": "1"}}, "status": {"hard": {hard: "1"}}}),
-            )
-        };
-        let check = |hard: &str, resource: &str| {
-            let attributes = request(Operation::Create, resource, "X", json!({"metadata": {"name": "x"}}));
-            let plugin = ResourceQuota::new(Arc::new(Stored(vec![quota(hard)])));
-            plugin.validate(&attributes, &mut Remarks::default()).err().map(|status| status.message)
-        };
-        let message = "admit does not support this: ResourceQuota \"q\", whose status limits pods";
-        assert_eq!(check("pods", "pods").as_deref(), Some(message));
-        for (hard, resource) in [
-            ("limits.cpu", "pods"),
-            ("services.loadbalancers", "services"),
-            ("requests.storage", "persistentvolumeclaims"),
-            ("secrets", "secrets"),
-            ("count/configmaps", "configmaps"),
-        ] {
-            assert!(check(hard, resource).is_some(), "{hard} {resource}");
-        }
-        for (hard, resource) in [("pods", "secrets"), ("secrets", "pods"), ("count/pods", "secrets")] {
-            assert_eq!(check(hard, resource), None, "{hard} {resource}");
-        }
-    }
-}
+mod tests;
