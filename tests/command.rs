@@ -5,6 +5,7 @@
 mod action;
 mod assets;
 mod audit_policy;
+mod call_notes;
 mod cel;
 mod certs;
 mod client_disconnect;

@@ -4,6 +4,7 @@ mod admission_control;
 mod admission_plugins;
 mod assets;
 mod baseline;
+mod call_notes;
 mod cel;
 mod certs;
 mod check_help;

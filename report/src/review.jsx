@@ -459,6 +459,7 @@ function Call({ call, conditions, index, base }) {
         <div class="body">
           {call.message && <Pre label="The message">{call.message}</Pre>}
           {call.hint && <p><strong>Hint:</strong> <Text>{call.hint}</Text></p>}
+          {call.notes?.map((note, at) => <p key={at}><strong>Note:</strong> <Text>{note}</Text></p>)}
           {call.httpStatus && <p>HTTP status {call.httpStatus}, uid <code>{visible(call.uid)}</code></p>}
           {call.warnings.length > 0 && (
             <><h3>Warnings</h3><ul>{call.warnings.map((warning, at) => <li key={at}><Text>{warning}</Text></li>)}</ul></>

@@ -34,7 +34,7 @@ use self::explain::Facts;
 use self::policies::PolicyReport;
 pub(crate) use self::rejection::WebhookPlaces;
 use self::steps::Step;
-pub(crate) use self::steps::{patched, shown};
+pub(crate) use self::steps::{patch_alone, patched, shown};
 pub(crate) use self::webhooks::WebhookReport;
 pub(crate) use self::webhooks::Webhooks;
 use self::webhooks::{CallReport, Exchanges};

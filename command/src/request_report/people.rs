@@ -159,6 +159,9 @@ fn call(text: &mut String, call: &CallReport, width: usize, marks: Marks, has_hi
     if has_hint && !call.hint.is_empty() {
         let _ = writeln!(text, "        {}", OneLine(&call.hint));
     }
+    for note in call.notes.iter().filter(|_| has_hint) {
+        let _ = writeln!(text, "        {NOT_DONE}note:{NOT_DONE:#} {}", OneLine(note));
+    }
     for warning in &call.warnings {
         let _ = writeln!(text, "        {NOT_DONE}warns:{NOT_DONE:#} {}", OneLine(warning));
     }

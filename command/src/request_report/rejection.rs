@@ -65,6 +65,9 @@ pub(super) fn diagnostic(report: &Report, places: &WebhookPlaces) -> Option<Diag
     if let Some(Advice { why, .. }) = &advice {
         shown.note("why", why);
     }
+    for note in call.into_iter().flat_map(|call| &call.notes) {
+        shown.note("note", note);
+    }
     let hint = call.map(|call| call.hint.as_str()).filter(|hint| !hint.is_empty());
     let help = hint.map(str::to_owned).or_else(|| advice.as_ref().map(Advice::help));
     if let Some(help) = help {

@@ -110,9 +110,10 @@ impl Report {
         }
         self.warnings.iter_mut().for_each(|text| masker.text(text));
         self.audit_annotations.values_mut().for_each(|text| masker.text(text));
-        for CallReport { message, warnings, audit_annotations, .. } in &mut self.calls {
+        for CallReport { message, notes, warnings, audit_annotations, .. } in &mut self.calls {
             masker.text(message);
-            warnings.iter_mut().chain(audit_annotations.values_mut()).for_each(|text| masker.text(text));
+            let texts = notes.iter_mut().chain(warnings).chain(audit_annotations.values_mut());
+            texts.for_each(|text| masker.text(text));
         }
         self.policies.iter_mut().for_each(|policy| masker.text(&mut policy.message));
         for webhook in &mut self.webhooks {

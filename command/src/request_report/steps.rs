@@ -234,11 +234,15 @@ pub(crate) fn shown(called: &Called) -> Option<Value> {
 
 /// Returns the object after the call, or `None` if the call did not patch it.
 pub(crate) fn patched(called: &Called, before: &Value, server: &ApiServer) -> Option<Value> {
-    let CallResult::Allowed { patch: Some(operations), .. } = &called.result else { return None };
-    let patch = Patch::decode(&serde_json::to_vec(&**operations).ok()?).ok()?;
-    let mut after = patch.apply(before).ok()?;
+    let mut after = patch_alone(called, before)?;
     server.set_defaults(&mut after);
     Some(after)
+}
+
+/// Returns the object after the patch of a call, before the API server decodes it; `None` if the call did not patch it.
+pub(crate) fn patch_alone(called: &Called, before: &Value) -> Option<Value> {
+    let CallResult::Allowed { patch: Some(operations), .. } = &called.result else { return None };
+    Patch::decode(&serde_json::to_vec(&**operations).ok()?).ok()?.apply(before).ok()
 }
 
 /// Returns whether `body` is an API object rather than a `Status`.

@@ -19,6 +19,7 @@ use super::difference::{Change, changes};
 use super::explain::Facts;
 use super::milliseconds;
 use super::steps::{patched, shown};
+use crate::call_notes::call_notes;
 use crate::connection_advice::UnreachedWebhook;
 use crate::explain_error;
 use crate::skip_reason::skip_reason;
@@ -126,6 +127,9 @@ pub(super) struct CallReport {
     /// A suggestion for fixing the problem; omitted if none is known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) hint: String,
+    /// Remarks about the call, such as fields that the patch sets and the API server drops; omitted if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) notes: Vec<String>,
     /// The operations of the webhook's patch; omitted if there is no patch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) patch: Option<Vec<Value>>,
@@ -411,6 +415,7 @@ fn call(called: &Called, server: &ApiServer) -> CallReport {
         http_status: called.http_status,
         message,
         hint: String::new(),
+        notes: call_notes(called, server),
         patch,
         changed,
         changes: made.flatten().unwrap_or_default(),

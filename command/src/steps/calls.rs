@@ -28,6 +28,8 @@ pub(super) struct Call<'a> {
     review: Option<Value>,
     /// A summary of the response.
     answer: String,
+    /// Remarks about the call, such as fields that the patch sets and the API server drops.
+    notes: Vec<String>,
     /// Whether the request continues after the failed call; `None` if the call did not fail or this is not known.
     failed_open: Option<bool>,
     /// Whether the review was sent: `false` if the server could not connect to the webhook.
@@ -56,6 +58,7 @@ impl<'a> Call<'a> {
             time: entry.time,
             review,
             answer,
+            notes: recorded.map(|call| call.notes.clone()).unwrap_or_default(),
             failed_open: recorded.and_then(|call| call.failed_open),
             was_sent: true,
         }
@@ -79,6 +82,7 @@ impl<'a> Call<'a> {
             time: call.time,
             review,
             answer: call.result.clone(),
+            notes: call.notes.clone(),
             failed_open: call.failed_open,
             was_sent: call.was_sent(),
         }
@@ -196,6 +200,9 @@ impl World {
             };
             let call = Call { answer, ..call };
             self.note(step, kind, summary(&call));
+            for note in &call.notes {
+                self.note(step, NoteKind::Cause, format!("{}: {note}", call.webhook));
+            }
         }
         for line in self.not_called() {
             self.note(step, NoteKind::Cause, line);

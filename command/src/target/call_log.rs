@@ -13,6 +13,7 @@ use harness::server::ObservedRequest;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::call_notes::call_notes;
 use crate::delivery::Delivery;
 use crate::policy_outcome::{PolicyResult, policy_results};
 use crate::skip_reason::skip_reason;
@@ -43,6 +44,8 @@ pub(crate) struct RecordedCall {
     pub(crate) patch: Vec<Value>,
     /// The outcome as text, such as `denied: …`.
     pub(crate) result: String,
+    /// Remarks about the call, such as fields that the patch sets and the API server drops.
+    pub(crate) notes: Vec<String>,
     /// The HTTP status of the response, even if its body could not be read; `None` if no response arrived.
     pub(crate) http_status: Option<u16>,
     /// The `request.uid` of the review; empty if no review was created.
@@ -100,9 +103,9 @@ impl CallLog {
 impl CallIndex {
     /// Records the calls, the skipped webhooks, and the policies of a request.
     pub(crate) fn record(&self, request: &ObservedRequest) {
-        let ObservedRequest { audit_id, received, record, .. } = request;
+        let ObservedRequest { audit_id, record, .. } = request;
         let recorded = RecordedRequest {
-            calls: record.calls().map(|called| RecordedCall::new(called, *received)).collect(),
+            calls: record.calls().map(|called| RecordedCall::new(called, request)).collect(),
             skips: skips(request),
             policies: policy_results(record),
         };
@@ -127,7 +130,7 @@ impl CallIndex {
 }
 
 impl RecordedCall {
-    fn new(called: &Called, received: Timestamp) -> Self {
+    fn new(called: &Called, request: &ObservedRequest) -> Self {
         let failed = match &called.result {
             CallResult::Failed { failure, failed_open } => Some((failure, *failed_open)),
             CallResult::Allowed { .. } | CallResult::Denied(_) | CallResult::ServerError { .. } => None,
@@ -136,10 +139,11 @@ impl RecordedCall {
             configuration: called.webhook.configuration.clone(),
             webhook: called.webhook.name.clone(),
             phase: called.phase,
-            time: received + called.started,
+            time: request.received + called.started,
             review: called.review.clone(),
             patch: patch(&called.result),
             result: result(&called.result),
+            notes: call_notes(called, &request.server),
             http_status: called.http_status,
             uid: called.uid.clone(),
             failed_open: failed.map(|(_, failed_open)| failed_open),

@@ -35,6 +35,7 @@ pub use self::plugins::{
     StorageObjectInUseProtection, TaintNodesByCondition,
 };
 pub use self::registry::services::ServiceName;
+pub use self::registry::unknown_fields::UnknownField;
 pub use self::server::cluster_fixture::{ClusterFixture, WebhookManifests};
 pub use self::server::in_process::{ResourceName, ServedResource, ServedSubresource};
 pub use self::server::matching::WebhookMatches;

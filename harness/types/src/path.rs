@@ -46,6 +46,23 @@ impl fmt::Display for Path<'_> {
     }
 }
 
+/// A part of a formatted path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Segment<'a> {
+    /// The name of a member.
+    Member(&'a str),
+    /// The position of an item of a list.
+    Item,
+}
+
+/// Returns the parts of a path such as `spec.containers[0].image`. The empty path has no parts.
+pub(crate) fn segments(path: &str) -> impl Iterator<Item = Segment<'_>> {
+    path.split(['.', '[']).filter(|part| !part.is_empty()).map(|part| match part.strip_suffix(']') {
+        Some(_) => Segment::Item,
+        None => Segment::Member(part),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::Path;

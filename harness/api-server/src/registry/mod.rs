@@ -22,6 +22,7 @@ pub(crate) mod services;
 pub(crate) mod spans;
 pub(crate) mod state;
 pub(crate) mod undecodable;
+pub(crate) mod unknown_fields;
 pub(crate) mod unsafe_deletion;
 pub(crate) mod update;
 

@@ -23,6 +23,7 @@ use crate::kinds::server_writes;
 use crate::kinds::strategy;
 use crate::registry::body::Types;
 use crate::registry::request::BodyRetention;
+use crate::registry::unknown_fields::{self, UnknownField};
 use crate::registry::{body, create, field_manager};
 use crate::storage::WriteConflict;
 
@@ -148,6 +149,11 @@ impl ApiServer {
     /// Sets the defaults that the server sets when it decodes `object`.
     pub fn set_defaults(&self, object: &mut Value) {
         self.server.registry.state.complete_or_keep(object);
+    }
+
+    /// Returns the fields of `after` that neither its kind nor `before` has. The server drops them.
+    pub fn added_unknown_fields(&self, before: &Value, after: &Value) -> Vec<UnknownField> {
+        unknown_fields::added(&self.server.registry.state, before, after)
     }
 }
 

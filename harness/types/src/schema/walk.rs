@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::METADATA;
 use super::table::{Field, Form, Kind, ListType, MESSAGES, Message, Shape};
 use crate::group_version::GroupVersionKind;
+use crate::path::{self, Segment};
 use crate::quoting::encode;
 
 /// The Go type of a value.
@@ -45,11 +46,7 @@ impl Type {
                 format!("[{}]", items.join(","))
             }
             Value::Object(members) => {
-                let mut known = Vec::new();
-                if let Some(message) = self.message().filter(|message| message.form == Form::Object) {
-                    message.collect_names(&mut known);
-                }
-                let known = known.into_iter().filter(|name| members.contains_key(*name));
+                let known = self.names().into_iter().filter(|name| members.contains_key(*name));
                 let mut names: Vec<&str> = known.collect();
                 let further = members.keys().map(String::as_str);
                 let further: Vec<&str> = further.filter(|name| !names.contains(name)).collect();
@@ -125,6 +122,24 @@ impl Type {
             (None, Self::Field(field)) if field.shape == Shape::Map => Self::Item(field),
             (None, _) => Self::Free,
         }
+    }
+
+    /// Returns the type of the value at `path`, such as `spec.containers[0]`; [`Self::Free`] if there is no such field.
+    #[must_use]
+    pub fn at(self, path: &str) -> Self {
+        path::segments(path).fold(self, |of, segment| match segment {
+            Segment::Member(name) => of.member(name),
+            Segment::Item => of.item(),
+        })
+    }
+
+    /// Returns the names of the members of a struct; an empty list for other types.
+    pub fn names(self) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        if let Some(message) = self.message().filter(|message| message.form == Form::Object) {
+            message.collect_names(&mut names);
+        }
+        names
     }
 
     /// Returns whether server-side apply treats a value of this type as a single value.

@@ -76,6 +76,12 @@ impl Compiled {
         Ok(unknown)
     }
 
+    /// Returns the names of the fields that the schema describes for the value at `path`, such as `spec.parts[0]`.
+    pub fn names(&self, path: &str) -> Vec<&str> {
+        let names = self.schema.at(path).into_iter().flat_map(|schema| schema.properties.keys());
+        names.map(String::as_str).collect()
+    }
+
     /// Returns whether the schema has a default for `status`.
     pub fn has_default_status(&self) -> bool {
         self.schema.properties.get("status").is_some_and(|status| status.default.is_some())

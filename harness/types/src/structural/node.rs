@@ -6,6 +6,8 @@ use std::sync::Arc;
 use kubernetes_cel::regexp::Regexp;
 use serde_json::{Number, Value};
 
+use crate::path::{self, Segment};
+
 /// The schema of a value and of its parts.
 ///
 /// The alternatives in `allOf`, `anyOf`, `oneOf`, and `not` are also schemas, but are only used for validation.
@@ -39,6 +41,19 @@ pub(crate) struct Schema {
     pub(crate) properties: BTreeMap<String, Schema>,
     pub(crate) additional: Additional,
     pub(crate) values: Option<Box<ValueValidation>>,
+}
+
+impl Schema {
+    /// Returns the schema of the value at `path`, such as `spec.parts[0]`, if the schema describes it.
+    pub(crate) fn at(&self, path: &str) -> Option<&Self> {
+        path::segments(path).try_fold(self, |schema, segment| match segment {
+            Segment::Item => schema.items.as_deref(),
+            Segment::Member(name) => schema.properties.get(name).or(match &schema.additional {
+                Additional::Schema(values) => Some(&**values),
+                Additional::Absent | Additional::Flag(_) => None,
+            }),
+        })
+    }
 }
 
 /// The features that a schema and its parts use. Alternatives are not included.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kubernetes_admission::attributes::Attributes;
+use kubernetes_api_server::UnknownField;
 use kubernetes_types::json::{at, set, text};
 use kubernetes_types::schema::Type;
 use kubernetes_types::status::StatusCause;
@@ -14,7 +15,7 @@ use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Vi
 use crate::environment::Verdict;
 use crate::object_probe::ObjectProbe;
 use crate::rejection;
-use crate::validity::{self, is_remark, place, without_positions};
+use crate::validity::{self, is_remark, place};
 
 pub(super) const CHECK: Check = Check {
     id: "V19",
@@ -146,21 +147,18 @@ fn with_empty(before: &Value, after: &Value) -> Value {
 
 /// Reports fields of `after` that neither the kind nor `before` contains.
 fn unknown_fields(object_probe: &ObjectProbe<'_>, before: &Value, after: &Value) -> Option<Violation> {
-    let unknown = |object: &Value| -> BTreeSet<String> {
-        let found = object_probe.environment.cluster_fixture.unknown_fields(object).unwrap_or_default();
-        found.iter().map(|path| without_positions(path)).collect()
-    };
-    let known = unknown(before);
-    let added: Vec<String> = unknown(after).into_iter().filter(|path| !known.contains(path)).collect();
+    let added = object_probe.environment.cluster_fixture.added_unknown_fields(before, after);
     if added.is_empty() {
         return None;
     }
+    let added: BTreeSet<String> = added.iter().map(UnknownField::without_positions).collect();
+    let added: Vec<&str> = added.iter().map(String::as_str).collect();
     let message = format!(
         "the webhook sets fields that the kind does not have and the API server drops: {}",
         added.join(", ")
     );
     let violation = Violation::new("sets unknown fields", message);
-    Some(violation.with_fields(added.iter().map(String::as_str)).with_severity(Severity::Warning))
+    Some(violation.with_fields(added).with_severity(Severity::Warning))
 }
 
 /// Reports list keys that the webhook duplicates.

@@ -1,6 +1,8 @@
 //! Cluster state for callers that admit single requests without running a server.
 
 mod subresource_bodies;
+#[cfg(test)]
+mod unknown_fields_tests;
 mod webhook_manifests;
 
 use std::fmt;
@@ -30,9 +32,8 @@ use crate::kinds::deletion::DeleteEffect;
 use crate::kinds::discovery::Subresource;
 use crate::kinds::rbac::AuthorizationMode;
 use crate::kinds::{defaulting, strategy};
-use crate::registry::body;
-use crate::registry::body::Types;
 use crate::registry::state::{State, normalize_stored};
+use crate::registry::unknown_fields::{self, UnknownField};
 use crate::storage::{Key, ObjectReader as _, Storage};
 
 /// The namespaces and resources of a cluster, without a server.
@@ -98,20 +99,12 @@ impl ClusterFixture {
     /// Returns an error if the API server cannot decode the object.
     pub fn unknown_fields(&self, object: &Value) -> Result<Vec<String>, Box<Status>> {
         let kind = GroupVersionKind::from_object(object);
-        Ok(self.typed(object.clone(), &kind)?.1)
+        Ok(unknown_fields::typed(&self.state, object.clone(), &kind)?.1)
     }
 
-    /// Checks and normalizes an object with [`body::typed`].
-    fn typed(&self, object: Value, kind: &GroupVersionKind) -> Result<(Value, Vec<String>), Box<Status>> {
-        if self.is_built_in(kind) {
-            return body::typed(object, kind, Types::Server);
-        }
-        let resources = self.state.resources();
-        let custom = resources.of_kind(kind).and_then(|resource| resource.custom.as_ref());
-        match custom {
-            Some(custom) => body::typed(object, kind, Types::Custom(custom)),
-            None => body::free_form(object, kind, None),
-        }
+    /// Returns the fields of `after` that neither its kind nor `before` has.
+    pub fn added_unknown_fields(&self, before: &Value, after: &Value) -> Vec<UnknownField> {
+        unknown_fields::added(&self.state, before, after)
     }
 
     /// Begins an admission run of `request`.
@@ -274,7 +267,7 @@ impl ClusterFixture {
             let message = format!("no resource has the kind {} {}", kind.api_version(), kind.kind);
             Box::new(Status::failure(404, "NotFound", message))
         })?;
-        let mut object = self.typed(object, &kind)?.0;
+        let mut object = unknown_fields::typed(&self.state, object, &kind)?.0;
         self.state.complete_or_keep(&mut object);
         metadata::wipe(&mut object);
         let name = metadata::text(&object, "name").to_owned();

@@ -1,0 +1,157 @@
+//! Tests what `admit run` and `admit review` say about a call in addition to the messages of kube-apiserver.
+
+#![expect(clippy::expect_used, reason = "a command that cannot be started fails the test")]
+
+use std::fs;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// Runs `admit` with files in a new directory, and returns its output, in which lines are not wrapped.
+fn admit(arguments: &str, files: &[(&str, &str)]) -> String {
+    admit_in(&tempfile::tempdir().expect("a folder"), arguments, files)
+}
+
+fn admit_in(folder: &TempDir, arguments: &str, files: &[(&str, &str)]) -> String {
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).expect("it is written");
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
+    command.args(arguments.split(' ')).current_dir(folder.path()).env("NO_COLOR", "1");
+    let output = command.output().expect("the command runs");
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A custom resource whose schema keeps the unknown fields of `spec.any` only.
+const DEFINITION: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec:
+              type: object
+              properties:
+                replicas: {type: integer}
+                any: {type: object, x-kubernetes-preserve-unknown-fields: true}
+";
+
+/// Runs a feature in which a fake patches an object.
+fn patch(object: &str, resource: &str, operations: &[&str]) -> String {
+    let indented = |text: &str| text.trim().replace('\n', "\n      ");
+    let operations: Vec<String> = operations.iter().map(|operation| format!("- {operation}")).collect();
+    let feature = format!(
+        r#"
+Feature: Patches
+  Scenario: A patch
+    Given these objects exist:
+      """yaml
+      {definition}
+      """
+    And a mutating webhook "defaults" for {resource}
+    And "defaults" patches the object:
+      """yaml
+      {operations}
+      """
+    When this object is created:
+      """yaml
+      {object}
+      """
+    Then the object contains:
+      """yaml
+      kind: {kind}
+      """
+"#,
+        definition = indented(DEFINITION),
+        operations = indented(&operations.join("\n")),
+        object = indented(object),
+        kind = if object.contains("Widget") { "Widget" } else { "Deployment" },
+    );
+    let found = admit("run my.feature", &[("my.feature", &feature)]);
+    assert!(found.contains("1 passed, 0 failed"), "{found}");
+    found
+}
+
+const DEPLOYMENT: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: nginx}]}
+";
+
+const WIDGET: &str = "{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}, spec: {any: {}}}";
+
+const DROPPED: &str = "the API server drops it";
+
+#[test]
+fn run_names_the_fields_of_a_patch_that_the_kind_does_not_have() {
+    let found = patch(
+        DEPLOYMENT,
+        "deployments in apps/v1",
+        &["{op: add, path: /spec/template/spec/priorityClas, value: high}"],
+    );
+    let expected = "defaults: spec.template.spec.priorityClas is not a field of Deployment: the API server drops it (did \
+                    you mean priorityClassName?)";
+    assert!(found.contains(expected), "{found}");
+    let found = patch(WIDGET, "widgets", &["{op: add, path: /spec/replica, value: 1}"]);
+    let expected =
+        "defaults: spec.replica is not a field of Widget: the API server drops it (did you mean replicas?)";
+    assert!(found.contains(expected), "{found}");
+}
+
+#[test]
+fn run_does_not_report_fields_that_the_kind_has_or_that_the_patch_removes() {
+    for operations in [
+        &[
+            "{op: test, path: /spec/template/spec/containers/0/name, value: web}",
+            "{op: add, path: /spec/paused, value: true}",
+        ],
+        &["{op: add, path: /spec/extra, value: 1}", "{op: remove, path: /spec/extra}"],
+        &[
+            "{op: add, path: /metadata/annotations, value: {any: value}}",
+            "{op: add, path: /spec/replicas, value: 0}",
+        ],
+    ] {
+        let found = patch(DEPLOYMENT, "deployments in apps/v1", operations);
+        assert!(!found.contains(DROPPED), "{found}");
+    }
+    let found = patch(WIDGET, "widgets", &["{op: add, path: /spec/any/extra, value: 1}"]);
+    assert!(!found.contains(DROPPED), "{found}");
+}
+
+#[test]
+fn review_names_the_fields_of_a_patch_that_the_kind_does_not_have() {
+    let fakes = "
+version: 1
+webhooks:
+- name: defaults
+  type: mutating
+  namespaceSelector: {}
+  rules: [{operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*']}]
+  behavior: {patch: {operations: [{op: add, path: /spec/template/spec/priorityClas, value: high}]}}
+";
+    let files = [("web.yaml", DEPLOYMENT), ("fakes.yaml", fakes)];
+    let folder = tempfile::tempdir().expect("a folder");
+    let found = admit_in(&folder, "review -f web.yaml --fakes fakes.yaml --html page.html", &files);
+    let expected = "note: spec.template.spec.priorityClas is not a field of Deployment: the API server drops it (did you \
+                    mean priorityClassName?)";
+    assert!(found.contains(expected), "{found}");
+    let page = fs::read_to_string(folder.path().join("page.html")).expect("the page");
+    assert!(page.contains("priorityClas is not a field of Deployment"), "{page}");
+}
