@@ -4,6 +4,8 @@
 
 use std::process::Command;
 
+use tempfile::TempDir;
+
 /// A policy for `ConfigMaps` with at most 3 entries, and a binding; tests replace some of their lines.
 const POLICY: &str = r#"
 Feature: The limit
@@ -41,10 +43,13 @@ Feature: The limit
 
 /// Runs a feature in process, and returns its output, in which lines are not wrapped.
 fn run(feature: &str) -> String {
-    let folder = tempfile::tempdir().expect("a folder");
+    run_in(&tempfile::tempdir().expect("a folder"), feature, &[])
+}
+
+fn run_in(folder: &TempDir, feature: &str, options: &[&str]) -> String {
     std::fs::write(folder.path().join("my.feature"), feature).expect("it is written");
     let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
-    command.args(["run", "my.feature"]).current_dir(folder.path()).env("NO_COLOR", "1");
+    command.args(["run", "my.feature"]).args(options).current_dir(folder.path()).env("NO_COLOR", "1");
     let output = command.output().expect("the command runs");
     let text =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -352,5 +357,25 @@ Feature: Names
         r#"= message: unknown webhook "sidecra": the scenario defines "sidecar", "labels""#,
     ] {
         assert!(found.contains(expected), "{expected}\n{found}");
+    }
+}
+
+#[test]
+fn rejection_by_a_policy_that_fails_is_a_warning_unless_the_scenario_checks_the_message() {
+    let failing = POLICY
+        .replace("object.data.size() <= 3", "object.dat.size() <= 3")
+        .replace("403 Forbidden", "422 Invalid");
+    let warning = r#"warning: policy "entries" rejected 1 request because it failed, not because a validation is false: expression 'object.dat.size() <= 3' resulted in error: no such key: dat"#;
+    let folder = tempfile::tempdir().expect("a folder");
+    let found = run_in(&folder, &failing, &["--quiet", "--html", "page.html"]);
+    assert!(found.contains("1 passed, 0 failed"), "{found}");
+    assert!(found.contains(warning), "{found}");
+    let page = std::fs::read_to_string(folder.path().join("page.html")).expect("the page");
+    assert!(page.contains("because it failed, not because a validation is false"), "{page}");
+
+    let checked = format!("{}    And the message contains \"no such key: dat\"\n", failing);
+    for feature in [checked.as_str(), POLICY] {
+        let found = run_in(&folder, feature, &["--quiet"]);
+        assert!(found.contains("1 passed, 0 failed") && !found.contains("warning"), "{found}");
     }
 }

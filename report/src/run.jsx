@@ -43,6 +43,9 @@ export function Run({ report, focus }) {
         {counts.not_run > 0 && <><Badge>{counts.not_run} not run</Badge>{" "}</>}
         <span class="muted"><Text>{`on target ${report.target}, ${duration(report.seconds * 1000)}, admit ${report.admit}`}</Text></span>
       </p>
+      {report.warnings?.map((warning, at) => (
+        <p key={at} class="warning"><Badge tone="warn">warning</Badge> <Text>{warning}</Text></p>
+      ))}
       <div class="filters">
         <Search label="Filter" value={search} onInput={setSearch} />
         <fieldset>

@@ -37,6 +37,8 @@ pub(super) struct Run {
     pub(super) target: String,
     pub(super) seconds: f64,
     pub(super) counts: Counts,
+    #[serde(default)]
+    pub(super) warnings: Vec<String>,
     pub(super) features: Vec<Feature>,
 }
 

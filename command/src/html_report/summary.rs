@@ -101,6 +101,9 @@ fn run_summary(html: &mut String, run: &Run) {
             run.seconds
         ),
     );
+    for warning in &run.warnings {
+        paragraph(html, &format!("warning: {warning}"));
+    }
     let failed: Vec<[String; 3]> = run
         .features
         .iter()

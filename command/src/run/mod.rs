@@ -214,12 +214,16 @@ impl Run {
         let end = stop::until_done(run, signals, &stop, &live).await;
         ticker.abort();
 
-        let circumstances =
-            Circumstances { target: self.target.target, unchecked_audits: launched.target.audit.unchecked() };
         // A scenario that fails may not have loaded its configuration.
         let mut warnings = launched.target.unused_services(live.has_failures());
         warnings.extend(launched.target.unreached_services());
+        warnings.extend(launched.target.failed_policies.messages());
         warnings.extend(unchecked);
+        let circumstances = Circumstances {
+            target: self.target.target,
+            unchecked_audits: launched.target.audit.unchecked(),
+            warnings: &warnings,
+        };
         drop(launched);
         let (counts, written, printed) = live.finish(|record, display| {
             let written = reports.write(record, circumstances);
@@ -228,7 +232,7 @@ impl Run {
             if github::annotates() {
                 screen::prompt(&annotations::commands(record));
             }
-            for warning in &warnings {
+            for warning in circumstances.warnings {
                 screen::status!("warning: {warning}");
             }
             (record.counts(), written, display.outcome())

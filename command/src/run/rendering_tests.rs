@@ -58,7 +58,7 @@ proptest::proptest! {
     #[test]
     fn nothing_in_a_feature_controls_a_terminal_or_breaks_a_report(text in hostile::texts()) {
         let record = record(&text);
-        let circumstances = Circumstances { target: TargetKind::InProcess, unchecked_audits: 1 };
+        let circumstances = Circumstances { target: TargetKind::InProcess, unchecked_audits: 1, warnings: &[] };
         let (junit, json, markdown) = report::documents(&record, circumstances).unwrap();
         hostile::is_xml(&junit);
         let json: Value = serde_json::from_str(&json).unwrap();
@@ -81,7 +81,7 @@ proptest::proptest! {
 
 #[test]
 fn the_summary_in_markdown_has_a_row_per_feature_and_a_section_per_failure() {
-    let circumstances = Circumstances { target: TargetKind::InProcess, unchecked_audits: 0 };
+    let circumstances = Circumstances { target: TargetKind::InProcess, unchecked_audits: 0, warnings: &[] };
     let (_, _, markdown) = report::documents(&record(" a|b*"), circumstances).unwrap();
     let (totals, rest) = markdown.split_once("\n\n| feature |").unwrap();
     assert!(
@@ -111,7 +111,7 @@ message a|b*
 
 #[test]
 fn a_long_message_is_shortened_in_the_summary_and_cannot_leave_its_code_block() {
-    let circumstances = Circumstances { target: TargetKind::InProcess, unchecked_audits: 0 };
+    let circumstances = Circumstances { target: TargetKind::InProcess, unchecked_audits: 0, warnings: &[] };
     let text = format!("\n```\n# heading\n{}", "x".repeat(10_000));
     let (_, _, markdown) = report::documents(&record(&text), circumstances).unwrap();
     assert!(markdown.contains("\n````text\nmessage\n```\n# heading\nxxx"), "{markdown}");

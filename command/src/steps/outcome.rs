@@ -153,6 +153,7 @@ fn is_admitted(world: &mut World) -> Outcome {
 fn is_rejected(world: &mut World, code: u16) -> Outcome {
     let rejection = world.rejection()?;
     if rejection.code.as_u16() == code {
+        world.suspect_failed_policies();
         return Ok(());
     }
     Err(StepFailure::new(format!("expected {code}, found {}", world.decision())))
@@ -162,6 +163,7 @@ fn is_rejected(world: &mut World, code: u16) -> Outcome {
 fn is_rejected_with(world: &mut World, code: u16, reason: String) -> Outcome {
     let rejection = world.rejection()?;
     if rejection.code.as_u16() == code && rejection.reason() == reason {
+        world.suspect_failed_policies();
         return Ok(());
     }
     let failure = StepFailure::new(format!("expected {code} {reason}, found {}", world.decision()));
@@ -178,6 +180,7 @@ fn is_rejected_with(world: &mut World, code: u16, reason: String) -> Outcome {
 fn message_is(world: &mut World, message: String) -> Outcome {
     let found = world.names.shorten(world.rejection()?.message());
     if found == message {
+        world.accept_failed_policies();
         return Ok(());
     }
     Err(StepFailure::new(format!("expected the message\n  {message}\nfound\n  {found}")))
@@ -187,6 +190,7 @@ fn message_is(world: &mut World, message: String) -> Outcome {
 fn message_contains(world: &mut World, fragment: String) -> Outcome {
     let found = world.names.shorten(world.rejection()?.message());
     if found.contains(&fragment) {
+        world.accept_failed_policies();
         return Ok(());
     }
     Err(StepFailure::new(format!("expected a message that contains\n  {fragment}\nfound\n  {found}")))

@@ -31,6 +31,43 @@ impl World {
             .collect();
     }
 
+    /// Keeps the policies that rejected the last request because they failed, for a warning at the end of the run.
+    ///
+    /// A step expects the rejection, but the policies would also reject other objects.
+    pub(super) fn suspect_failed_policies(&mut self) {
+        let failed = self.failed_policies();
+        self.suspect_failures.extend(failed);
+    }
+
+    /// Removes the failures of the last request from the warning, because a step checks the message and expects them.
+    pub(super) fn accept_failed_policies(&mut self) {
+        let failed = self.failed_policies();
+        self.suspect_failures.retain(|failure| !failed.contains(failure));
+    }
+
+    /// Adds the failures of the scenario to the warning at the end of the run.
+    pub(super) fn count_failed_policies(&mut self) {
+        let failures = std::mem::take(&mut self.suspect_failures);
+        let Ok(target) = self.target() else { return };
+        for (policy, message) in &failures {
+            target.failed_policies.count(policy, message);
+        }
+    }
+
+    /// Returns the names and messages of the policies that rejected the last request because they failed.
+    fn failed_policies(&self) -> Vec<(String, String)> {
+        let failed = |result: &PolicyResult| match &result.outcome {
+            PolicyOutcome::Failed(message) => Some((result.policy.clone(), message.clone())),
+            PolicyOutcome::Excluded(_)
+            | PolicyOutcome::NotApplied(_)
+            | PolicyOutcome::Allowed
+            | PolicyOutcome::Applied(_)
+            | PolicyOutcome::Denied(_)
+            | PolicyOutcome::NotEnforced(_) => None,
+        };
+        self.policy_results.iter().filter_map(failed).collect()
+    }
+
     /// Returns `matchConstraints` of the policy or `matchResources` of the binding, as the scenario wrote it.
     pub(super) fn match_resources(&self, result: &PolicyResult) -> Option<&Value> {
         let name = result.binding.as_ref().unwrap_or(&result.policy);

@@ -50,6 +50,8 @@ pub(crate) struct World {
     pub(super) skips: Vec<RecordedSkip>,
     /// What the policies of the scenario did about the last request; empty if the target does not record it.
     pub(super) policy_results: Vec<PolicyResult>,
+    /// The policies that failed and rejected a request as a step expects, with their messages.
+    pub(super) suspect_failures: Vec<(String, String)>,
     /// The policies and bindings of the scenario, as written in the feature file.
     pub(super) policies: Vec<Value>,
     /// The path of the last request of a When step.
@@ -87,6 +89,7 @@ impl World {
             fake_calls: Vec::new(),
             skips: Vec::new(),
             policy_results: Vec::new(),
+            suspect_failures: Vec::new(),
             policies: Vec::new(),
             last_path: String::new(),
             reads_metrics: false,
@@ -117,6 +120,7 @@ impl World {
     /// Objects are removed in reverse order, then the namespaces. The fakes are stopped last, because the server can
     /// call webhooks for the removed objects.
     pub(crate) async fn finish(&mut self) {
+        self.count_failed_policies();
         match self.target.as_ref().map(|target| target.leftovers) {
             Some(Leftovers::Removed) => {}
             Some(Leftovers::Kept) | None => return,

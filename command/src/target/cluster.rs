@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use super::identity::Identities;
 use super::storage::Storage;
 use super::{
-    AuditLog, CallLog, Cleanup, FakesPlace, Leftovers, ReferencedServices, RunPolicies, Target,
-    TargetArguments, TargetKind, UnreachedCalls,
+    AuditLog, CallLog, Cleanup, FailedPolicies, FakesPlace, Leftovers, ReferencedServices, RunPolicies,
+    Target, TargetArguments, TargetKind, UnreachedCalls,
 };
 use crate::Failure;
 use crate::fakes::{Api, FakesNamespace, FleetDeployment};
@@ -69,6 +69,7 @@ fn new(arguments: &TargetArguments, client: kube::Client, fakes: FakesPlace) -> 
         services: arguments.services(),
         referenced: ReferencedServices::default(),
         unreached: UnreachedCalls::default(),
+        failed_policies: FailedPolicies::default(),
         audit,
         calls: CallLog::NotShown,
         run: Cleanup::new_run(),

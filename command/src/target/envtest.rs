@@ -10,8 +10,8 @@ use super::identity::Identities;
 use super::relay::Relay;
 use super::storage::Storage;
 use super::{
-    AuditLog, CallLog, Cleanup, FakesPlace, Leftovers, ReferencedServices, RunPolicies, Target,
-    TargetArguments, TargetKind, UnreachedCalls,
+    AuditLog, CallLog, Cleanup, FailedPolicies, FakesPlace, Leftovers, ReferencedServices, RunPolicies,
+    Target, TargetArguments, TargetKind, UnreachedCalls,
 };
 use crate::Failure;
 use crate::static_manifests::Watch;
@@ -56,6 +56,7 @@ pub(super) async fn start(
         services,
         referenced: ReferencedServices::default(),
         unreached: UnreachedCalls::default(),
+        failed_policies: FailedPolicies::default(),
         audit,
         calls: CallLog::NotShown,
         run: Cleanup::new_run(),

@@ -10,8 +10,8 @@ use super::call_log::{CallIndex, CallLog};
 use super::identity::Identities;
 use super::storage::Storage;
 use super::{
-    AuditLog, Cleanup, FakesPlace, Leftovers, ReferencedServices, RunPolicies, Target, TargetArguments,
-    TargetKind, UnreachedCalls, connection,
+    AuditLog, Cleanup, FailedPolicies, FakesPlace, Leftovers, ReferencedServices, RunPolicies, Target,
+    TargetArguments, TargetKind, UnreachedCalls, connection,
 };
 use crate::Failure;
 use crate::serve::TEXT;
@@ -73,6 +73,7 @@ pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
         services,
         referenced: ReferencedServices::default(),
         unreached: UnreachedCalls::default(),
+        failed_policies: FailedPolicies::default(),
         audit: AuditLog::recorded(index),
         calls: CallLog::Recorded(calls),
         run: Cleanup::new_run(),

@@ -33,6 +33,7 @@ use envtest::Servers;
 use harness::json::{set, text};
 use harness::server::ServiceName;
 use identity::Identities;
+use output::one_line;
 use serde_json::Value;
 use storage::Storage;
 
@@ -54,6 +55,8 @@ pub struct Target {
     pub(crate) referenced: ReferencedServices,
     /// The calls that did not reach a webhook of a loaded configuration.
     pub(crate) unreached: UnreachedCalls,
+    /// The policies that rejected requests because they failed, although the scenario passed.
+    pub(crate) failed_policies: FailedPolicies,
     /// The audit events of requests. Some clusters do not provide them.
     pub audit: AuditLog,
     /// The recorded calls and skipped webhooks of each request.
@@ -91,6 +94,33 @@ impl UnreachedCalls {
     pub(crate) fn count(&self, name: &ServiceName, delivery: Delivery) {
         let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *calls.entry((name.clone(), delivery)).or_default() += 1;
+    }
+}
+
+/// The number of requests that each policy rejected because it failed, by its name and the message.
+#[derive(Debug, Default)]
+pub(crate) struct FailedPolicies(Mutex<BTreeMap<(String, String), usize>>);
+
+impl FailedPolicies {
+    pub(crate) fn count(&self, policy: &str, message: &str) {
+        let mut policies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *policies.entry((policy.to_owned(), message.to_owned())).or_default() += 1;
+    }
+
+    /// Returns a message for each policy.
+    ///
+    /// A scenario that expects a rejection passes although the policy cannot tell valid objects from invalid ones.
+    pub(crate) fn messages(&self) -> Vec<String> {
+        let policies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let message = |((policy, message), count): (&(String, String), &usize)| {
+            let requests = several(*count, "request");
+            format!(
+                "policy \"{policy}\" rejected {requests} because it failed, not because a validation is false: {}; if \
+                 this is intended, check the message with the step `the message contains`",
+                one_line(message)
+            )
+        };
+        policies.iter().map(message).collect()
     }
 }
 

@@ -7,6 +7,7 @@
 //! - `seconds`: the duration, here and in the objects below;
 //! - `counts`: `passed`, `flaky` (among the passed), `failed`, `unsupported` (among the failed), `skipped`, `not_run`;
 //! - `audit_checks_not_made`: the number of audit annotation checks skipped on a target without an audit log;
+//! - `warnings`: the warnings about the whole run, if any;
 //! - `features`: each with `path`, `name`, `scenarios` (those outside of rules), and `rules` (each with `name`, `line`,
 //!   `scenarios`);
 //! - a scenario: `name`, `line`, `tags`, `status` (`passed`, `failed`, `skipped`, `not-run`), `flaky`, `reason` (if
@@ -23,7 +24,7 @@ use crate::run::plan::PlannedStep;
 use crate::run::record::{Attempt, Outcome, Record, ScenarioRecord, StepOutcome, StepRecord};
 
 /// Returns the report as pretty-printed JSON with a trailing newline.
-pub(super) fn document(record: &Record, circumstances: Circumstances) -> String {
+pub(super) fn document(record: &Record, circumstances: Circumstances<'_>) -> String {
     let report = Report::new(record, circumstances);
     match serde_json::to_string_pretty(&report) {
         Ok(text) => text + "\n",
@@ -39,6 +40,8 @@ struct Report<'a> {
     seconds: f64,
     counts: Counts,
     audit_checks_not_made: usize,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    warnings: &'a [String],
     features: Vec<Feature<'a>>,
 }
 
@@ -103,7 +106,7 @@ struct Step<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn new(record: &'a Record, circumstances: Circumstances) -> Self {
+    fn new(record: &'a Record, circumstances: Circumstances<'a>) -> Self {
         let counts = record.counts();
         let mut features: Vec<Feature<'a>> = Vec::new();
         for scenario in record.scenarios() {
@@ -134,6 +137,7 @@ impl<'a> Report<'a> {
                 not_run: counts.not_run,
             },
             audit_checks_not_made: circumstances.unchecked_audits,
+            warnings: circumstances.warnings,
             features,
         }
     }

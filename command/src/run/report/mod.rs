@@ -28,11 +28,13 @@ pub(crate) struct Reports {
 
 /// The facts that a report contains in addition to the record.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Circumstances {
+pub(crate) struct Circumstances<'a> {
     /// The target of the scenarios.
     pub(crate) target: TargetKind,
     /// The number of audit checks that were skipped because the target does not provide an audit log.
     pub(crate) unchecked_audits: usize,
+    /// The warnings about the whole run.
+    pub(crate) warnings: &'a [String],
 }
 
 impl Reports {
@@ -52,7 +54,7 @@ impl Reports {
     }
 
     /// Writes all reports and renames them to their final paths.
-    pub(crate) fn write(self, record: &Record, circumstances: Circumstances) -> Result<(), Failure> {
+    pub(crate) fn write(self, record: &Record, circumstances: Circumstances<'_>) -> Result<(), Failure> {
         if let Some(report) = self.junit {
             report.write(&junit::document(record)?)?;
         }
@@ -73,7 +75,7 @@ impl Reports {
 #[cfg(test)]
 pub(super) fn documents(
     record: &Record,
-    circumstances: Circumstances,
+    circumstances: Circumstances<'_>,
 ) -> Result<(String, String, String), Failure> {
     Ok((junit::document(record)?, json::document(record, circumstances), markdown::summary(record)))
 }
