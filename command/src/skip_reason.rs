@@ -3,6 +3,7 @@
 use harness::conditions::{Evaluation, Outcome};
 use harness::config::ReinvocationPolicy;
 use harness::event::{Conditions, Mismatch};
+use harness::status::Status;
 
 /// Returns a clause that states the reason; `policy` is the webhook's reinvocation policy.
 ///
@@ -27,6 +28,23 @@ pub(crate) fn skip_reason(
         Mismatch::Conditions => "it does not match",
     };
     text.to_owned()
+}
+
+/// Returns a clause that states why the API server could not decide whether to call a webhook, and rejected the request.
+///
+/// `conditions` is the latest evaluation of the webhook's match conditions, if there is one.
+pub(crate) fn match_failure(status: &Status, conditions: Option<&Conditions>) -> String {
+    let failed = conditions.into_iter().flat_map(|conditions| &conditions.evaluation.conditions).find_map(
+        |condition| {
+            let error = condition.value.as_ref().err()?;
+            Some(format!(
+                "its match condition \"{}\" failed, and its failurePolicy is Fail: {error}",
+                condition.name
+            ))
+        },
+    );
+    failed
+        .unwrap_or_else(|| format!("the API server could not decide whether it matches: {}", status.message))
 }
 
 /// Returns a clause that states why the match conditions of a webhook or a policy exclude a request.

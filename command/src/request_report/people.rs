@@ -112,7 +112,11 @@ fn webhooks(text: &mut String, report: &Report, marks: Marks) {
             for skipped in skipped {
                 let (name, reason) = (OneLine(&webhook.name), OneLine(&skipped.reason));
                 let line = format!("{name:width$}  not called: {reason}");
-                let _ = writeln!(lines, "    {FAINT}{:<pad$} {line}{FAINT:#}", "-");
+                let _ = if skipped.has_failed() {
+                    writeln!(lines, "    {BAD}{:<pad$}{BAD:#} {line}", marks.failed)
+                } else {
+                    writeln!(lines, "    {FAINT}{:<pad$} {line}{FAINT:#}", "-")
+                };
                 for compared in skipped.compared.iter().filter(|compared| !skipped.reason.contains(*compared))
                 {
                     let _ = writeln!(lines, "        {FAINT}{}{FAINT:#}", OneLine(compared));

@@ -9,7 +9,7 @@ use harness::verify::report::Location;
 use harness::verify::{Severity, with_phase};
 use serde_json::Value;
 
-use super::webhooks::{CallReport, Outcome};
+use super::webhooks::{CallReport, Outcome, WebhookReport};
 use super::{Report, RequestReport};
 use crate::diagnostic::Diagnostic;
 use crate::explain_error::{self, Advice};
@@ -46,15 +46,22 @@ pub(super) fn diagnostic(report: &Report, places: &WebhookPlaces) -> Option<Diag
         && advice.as_ref().is_some_and(|advice| advice.is_about_conversion);
     let policy = advice.as_ref().and_then(|advice| advice.policy.as_deref());
     let policy = policy.filter(|_| report.verdict() != Verdict::Admitted);
-    if call.is_none() && policy.is_none() && !is_conversion {
+    let unmatched = unmatched(report).filter(|_| call.is_none());
+    if call.is_none() && policy.is_none() && !is_conversion && unmatched.is_none() {
         return None;
     }
     let mut shown = Diagnostic::new(Severity::Error, message);
-    if let Some(place) = call.and_then(|call| place(call, places)) {
-        shown = shown.place(&place.file, place.line);
+    let of_call = call.map(|call| (call.phase.as_ref(), &call.configuration, &call.webhook));
+    let of_webhook = unmatched.map(|(webhook, _)| (webhook.phase(), &webhook.configuration, &webhook.name));
+    if let Some((phase, configuration, name)) = of_call.or(of_webhook) {
+        let id = format!("{configuration}/{name}");
+        if let Some(place) = place(&id, phase, places) {
+            shown = shown.place(&place.file, place.line);
+        }
+        shown.note("webhook", id);
     }
-    if let Some(call) = call {
-        shown.note("webhook", format!("{}/{}", call.configuration, call.webhook));
+    if let Some((_, reason)) = unmatched {
+        shown.note("note", format!("the webhook was not called: {reason}"));
     }
     if let Some(policy) = policy {
         shown.note("policy", policy);
@@ -92,10 +99,18 @@ fn status<'a>(report: &'a Report, field: &str) -> &'a str {
     status.and_then(|status| status.get(field)).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn place<'a>(call: &CallReport, places: &'a WebhookPlaces) -> Option<&'a Location> {
-    let id = format!("{}/{}", call.configuration, call.webhook);
-    let phase = if call.phase == "mutating" { Phase::Mutating } else { Phase::Validating };
-    places.get(&id).or_else(|| places.get(&with_phase(&id, phase)))
+/// Returns the webhook that rejected the request because the server could not decide whether it matches, and the reason.
+fn unmatched(report: &Report) -> Option<(&WebhookReport, &str)> {
+    report
+        .webhooks
+        .iter()
+        .filter(|_| report.verdict() != Verdict::Admitted)
+        .find_map(|webhook| Some((webhook, webhook.match_failure()?.reason.as_str())))
+}
+
+fn place<'a>(id: &str, phase: &str, places: &'a WebhookPlaces) -> Option<&'a Location> {
+    let phase = if phase == "mutating" { Phase::Mutating } else { Phase::Validating };
+    places.get(id).or_else(|| places.get(&with_phase(id, phase)))
 }
 
 /// Formats a request, such as `CREATE Pod shop/web (pod.yaml:1)`.

@@ -11,7 +11,6 @@ use harness::event::{CallResult, Called, Conditions, Event, Mismatch, Phase, Rec
 use harness::json::text;
 use harness::manifests::StaticManifests;
 use harness::server::{ApiServer, ServiceName};
-use harness::status::Status;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -22,7 +21,7 @@ use super::steps::{patched, shown};
 use crate::call_notes::call_notes;
 use crate::connection_advice::UnreachedWebhook;
 use crate::explain_error;
-use crate::skip_reason::skip_reason;
+use crate::skip_reason::{match_failure, skip_reason};
 
 /// The webhooks of all configurations in dispatch order.
 ///
@@ -96,6 +95,16 @@ pub(super) struct Skipped {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) compared: Vec<String>,
 }
+
+impl Skipped {
+    /// Returns whether the server could not decide whether to call the webhook.
+    pub(super) fn has_failed(&self) -> bool {
+        self.test == FAILED
+    }
+}
+
+/// The test of a webhook for which the server could not decide whether to call it.
+const FAILED: &str = "error";
 
 /// The report on one call to a webhook.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -257,9 +266,19 @@ fn response(called: &Called) -> Option<Value> {
 }
 
 impl WebhookReport {
+    /// Returns the phase: `mutating` or `validating`.
+    pub(super) fn phase(&self) -> &str {
+        &self.phase
+    }
+
     /// Returns whether the webhook's phase is `phase`: `mutating` or `validating`.
     pub(super) fn is(&self, phase: &str) -> bool {
         self.phase == phase
+    }
+
+    /// Returns the reason why the server could not decide whether to call this webhook, if this rejected the request.
+    pub(super) fn match_failure(&self) -> Option<&Skipped> {
+        self.skipped.iter().find(|skipped| skipped.has_failed())
     }
 
     /// Removes the details that only `--explain` shows.
@@ -309,7 +328,7 @@ fn report(
         } else if let Event::MatchFailed { webhook: id, phase, round, status } = event
             && is_meant(id, *phase)
         {
-            skipped.push(cannot_tell(*round, status));
+            skipped.push(cannot_tell(*round, match_failure(status, evaluated.last().copied())));
         }
     }
     // Retries of a write, and deletions in several steps, usually have the same reason.
@@ -345,9 +364,8 @@ fn condition_reports(conditions: &Conditions) -> impl Iterator<Item = ConditionR
     })
 }
 
-fn cannot_tell(round: Round, status: &Status) -> Skipped {
-    let reason = status.message.clone();
-    Skipped { round: round.number() + 1, test: "error".into(), reason, compared: Vec::new() }
+fn cannot_tell(round: Round, reason: String) -> Skipped {
+    Skipped { round: round.number() + 1, test: FAILED.into(), reason, compared: Vec::new() }
 }
 
 fn test(mismatch: &Mismatch) -> &'static str {

@@ -121,7 +121,9 @@ impl World {
         if unread.is_some() {
             return unread;
         }
-        let rejected = Some(answer.message()).filter(|message| !answer.is_success() && is_own(message));
+        let is_unmatched = self.skips.iter().any(|skip| skip.has_failed);
+        let rejected = Some(answer.message())
+            .filter(|message| !answer.is_success() && (is_unmatched || is_own(message)));
         let failed_open = || {
             let call = own_calls().find(|call| call.failed_open == Some(true))?;
             Some(quoted(&call.webhook) + &call.result)

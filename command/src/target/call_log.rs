@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::call_notes::call_notes;
 use crate::delivery::Delivery;
 use crate::policy_outcome::{PolicyResult, policy_results};
-use crate::skip_reason::skip_reason;
+use crate::skip_reason::{match_failure, skip_reason};
 
 /// The recorded calls to webhooks. Only admit's API server records them.
 #[derive(Debug)]
@@ -67,6 +67,8 @@ pub(crate) struct RecordedSkip {
     pub(crate) mismatch: Mismatch,
     /// The reason why the webhook was skipped. The text assumes that the reinvocation policy is `IfNeeded`.
     pub(crate) reason: String,
+    /// Whether the server could not decide whether the webhook matches, and rejected the request.
+    pub(crate) has_failed: bool,
 }
 
 /// The calls, the skipped webhooks, and the policies of a request, each in order.
@@ -178,6 +180,16 @@ fn skips(request: &ObservedRequest) -> Vec<RecordedSkip> {
                 round: *round,
                 mismatch: mismatch.clone(),
                 reason,
+                has_failed: false,
+            });
+        } else if let Event::MatchFailed { webhook, round, status, .. } = event {
+            let conditions = evaluated.filter(|conditions| conditions.webhook == *webhook);
+            skips.push(RecordedSkip {
+                webhook: Arc::clone(webhook),
+                round: *round,
+                mismatch: Mismatch::Conditions,
+                reason: match_failure(status, conditions),
+                has_failed: true,
             });
         }
     }
