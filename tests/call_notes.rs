@@ -155,3 +155,89 @@ webhooks:
     let page = fs::read_to_string(folder.path().join("page.html")).expect("the page");
     assert!(page.contains("priorityClas is not a field of Deployment"), "{page}");
 }
+
+const CONFIG_MAP: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}";
+
+/// Runs a feature in which the request for a `ConfigMap` is expected to be admitted, with these steps about "policy".
+fn policy(steps: &str) -> String {
+    let feature = format!(
+        r#"
+Feature: Failures
+  Scenario: A failure
+    Given a validating webhook "policy" for configmaps
+    {}
+    When this object is created:
+      """yaml
+      {CONFIG_MAP}
+      """
+    Then the request is admitted
+"#,
+        steps.trim().replace('\n', "\n    ")
+    );
+    admit("run my.feature", &[("my.feature", &feature)])
+}
+
+/// Reviews a `ConfigMap` with a fake that has these fields.
+fn review(fields: &str) -> String {
+    let fakes = format!(
+        "
+version: 1
+webhooks:
+- name: policy
+  type: validating
+  namespaceSelector: {{}}
+  rules: [{{operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*']}}]
+  {fields}
+"
+    );
+    admit("review -f object.yaml --fakes fakes.yaml", &[("object.yaml", CONFIG_MAP), ("fakes.yaml", &fakes)])
+}
+
+#[test]
+fn match_condition_that_fails_is_named() {
+    let found = policy(
+        "And \"policy\" has the match condition \"few\":\n  \"\"\"\n  object.data.size() < 3\n  \"\"\"",
+    );
+    let reason = "not called: its match condition \"few\" failed, and its failurePolicy is Fail: ";
+    assert!(found.contains(&format!("= note: policy: {reason}")), "{found}");
+    assert!(found.contains("no such key: data") && found.contains("= help: "), "{found}");
+
+    let found =
+        review("matchConditions: [{name: few, expression: object.data.size() < 3}]\n  behavior: allow");
+    assert!(found.contains("= webhook: admit-fakes/policy.fakes.local"), "{found}");
+    assert!(found.contains(&format!("= note: the webhook was {reason}")), "{found}");
+    assert!(found.contains("= help: "), "{found}");
+}
+
+#[test]
+fn body_of_an_http_error_is_shown_and_cut() {
+    let body = r#"raw: {status: 500, text: '{"error": "KeyError: replicas"}'}"#;
+    let expected = r#"the webhook responded with HTTP status 500 for the path /"#;
+    let found = policy(&format!("And \"policy\" behaves like this:\n  \"\"\"yaml\n  {body}\n  \"\"\""));
+    assert!(found.contains("policy: CREATE configmaps: "), "{found}");
+    assert!(found.contains(expected), "{found}");
+    assert!(found.contains(r#"the response begins with: {"error": "KeyError: replicas"}"#), "{found}");
+    let found = review(&format!("behavior: {{{body}}}"));
+    assert!(found.contains(&format!("= note: {expected}")), "{found}");
+    assert!(found.contains(r#"= response: {"error": "KeyError: replicas"}"#), "{found}");
+
+    let long = "x".repeat(5000);
+    let body = format!(r#"raw: {{status: 500, text: "\x1b[2J{long}"}}"#);
+    let found = review(&format!("behavior: {{{body}}}"));
+    let (_, shown) = found.split_once("= response: ").expect("the body");
+    assert!(shown.starts_with(r"\u{1b}[2Jxxx"), "{found}");
+    assert!(shown.contains("x\u{2026}") && !found.contains(&"x".repeat(310)), "{found}");
+}
+
+#[test]
+fn response_without_allowed_is_explained() {
+    let body = "raw: {response: {uid: '{uid}', allow: true}}";
+    let expected = "response.allowed is missing, so the API server denies the request; response.allow is not a field of the \
+                    response (did you mean allowed?)";
+    let found = review(&format!("behavior: {{{body}}}"));
+    assert!(found.contains(&format!("= note: {expected}")), "{found}");
+    let found = policy(&format!("And \"policy\" behaves like this:\n  \"\"\"yaml\n  {body}\n  \"\"\""));
+    assert!(found.contains(&format!("= note: policy: {expected}")), "{found}");
+    let denied = review("behavior: {deny: {message: no}}");
+    assert!(!denied.contains("response.allowed"), "{denied}");
+}

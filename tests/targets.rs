@@ -71,7 +71,7 @@ fn told(scenario: &Value) -> Vec<String> {
     for step in list(&attempt["steps"]) {
         let lines = list(&step["notes"]).iter().filter_map(Value::as_str);
         let is_unsent =
-            |line: &str| line.ends_with(": failed (rejected)") || line.contains(": failed to call webhook: ");
+            |line: &str| line.contains(": failed: ") || line.contains(": failed to call webhook: ");
         let is_policy = |line: &str| line.starts_with("policy \"");
         let is_call = |line: &str| line.ends_with(" (rejected)") || line.ends_with(" (failed open)");
         let sets_part =

@@ -1,8 +1,11 @@
 //! Remarks about a webhook call that kube-apiserver's messages do not contain.
 
+use harness::config::{Webhook, WebhookTarget};
 use harness::event::{CallResult, Called};
 use harness::server::{ApiServer, UnknownField};
+use harness::verify::is_timeout;
 use harness::verify::similar_name::most_similar;
+use output::one_line;
 use serde_json::Value;
 
 use crate::request_report::{patch_alone, shown};
@@ -10,9 +13,104 @@ use crate::request_report::{patch_alone, shown};
 /// The maximum number of fields that are named.
 const MAX_FIELDS: usize = 5;
 
-/// Returns the remarks about a call: fields that its patch sets and the API server drops.
-pub(crate) fn call_notes(called: &Called, server: &ApiServer) -> Vec<String> {
-    dropped_fields(called, server)
+/// The maximum number of characters of a response body in a remark.
+const MAX_BODY: usize = 300;
+
+/// Returns the remarks about a call to `webhook`: the path that an HTTP error belongs to, a response without `allowed`,
+/// and fields that the patch sets and the API server drops.
+pub(crate) fn call_notes(called: &Called, webhook: Option<&Webhook>, server: &ApiServer) -> Vec<String> {
+    let mut notes = dropped_fields(called, server);
+    notes.extend(http_error(called, webhook));
+    notes.extend(missing_allowed(called));
+    notes
+}
+
+/// Returns the HTTP status of a call that failed because of it, and the path that the API server called.
+fn http_error(called: &Called, webhook: Option<&Webhook>) -> Option<String> {
+    let status = failed_status(called)?;
+    let path = webhook.map(|webhook| match &webhook.client_config.target {
+        WebhookTarget::Service(service) => format!("/{}", service.path.trim_start_matches('/')),
+        WebhookTarget::Url(url) => {
+            let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
+            let path = rest.find('/').and_then(|start| rest.get(start..)).unwrap_or("/");
+            path.split(['?', '#']).next().unwrap_or_default().to_owned()
+        }
+    });
+    let path = path.map(|path| format!(" for the path {}", one_line(&path))).unwrap_or_default();
+    Some(format!("the webhook responded with HTTP status {status}{path}"))
+}
+
+/// Returns the HTTP status of a failed call, unless the status is successful.
+fn failed_status(called: &Called) -> Option<u16> {
+    let is_failed = matches!(called.result, CallResult::Failed { .. });
+    called.http_status.filter(|status| is_failed && !(200..=206).contains(status))
+}
+
+/// Returns the start of the body of an HTTP error, without control characters, unless the message contains the body.
+///
+/// kube-apiserver's message contains only bodies whose content type is text, and not for every status.
+pub(crate) fn error_body(called: &Called) -> Option<String> {
+    failed_status(called)?;
+    let CallResult::Failed { failure, .. } = &called.result else { return None };
+    let body = &called.reply.as_ref()?.body;
+    let text = String::from_utf8_lossy(body.get(..4 * MAX_BODY).unwrap_or(body));
+    let text = text.trim();
+    let start: String = text.chars().take(MAX_BODY).collect();
+    let escaped = one_line(&start).into_owned();
+    if start.is_empty() || failure.reason.contains(&start) || failure.reason.contains(&escaped) {
+        return None;
+    }
+    Some(if start.len() < text.len() || text.len() < body.len() && body.len() > 4 * MAX_BODY {
+        escaped + "\u{2026}"
+    } else {
+        escaped
+    })
+}
+
+/// The fields of a response.
+const RESPONSE_FIELDS: [&str; 7] =
+    ["allowed", "auditAnnotations", "patch", "patchType", "status", "uid", "warnings"];
+
+/// Explains that a response denies the request because it does not have the field `allowed`.
+fn missing_allowed(called: &Called) -> Option<String> {
+    let CallResult::Denied(_) = &called.result else { return None };
+    let review: Value = serde_json::from_slice(&called.reply.as_ref()?.body).ok()?;
+    let response = review.get("response")?.as_object()?;
+    if response.contains_key("allowed") {
+        return None;
+    }
+    let unknown = response.keys().map(String::as_str).filter(|name| !RESPONSE_FIELDS.contains(name));
+    let similar = most_similar("allowed", unknown.filter(|name| name.len() <= MAX_NAME));
+    let similar = similar.map(|name| {
+        format!("; response.{} is not a field of the response (did you mean allowed?)", one_line(name))
+    });
+    let similar = similar.unwrap_or_default();
+    Some(format!("response.allowed is missing, so the API server denies the request{similar}"))
+}
+
+/// The maximum length of the name of a field that is compared with `allowed`.
+const MAX_NAME: usize = 64;
+
+/// Shortens the cause of a failed call for a line about the call, such as `connection refused` or `HTTP status 404`.
+pub(crate) fn short_cause(reason: &str, http_status: Option<u16>) -> String {
+    const MAX_CAUSE: usize = 80;
+    if let Some(status) = http_status.filter(|status| !(200..=206).contains(status)) {
+        return format!("HTTP status {status}");
+    }
+    if is_timeout(reason) {
+        return "timed out".to_owned();
+    }
+    let reason = reason.strip_prefix("failed to call webhook: ").unwrap_or(reason);
+    // Go's error starts with the request, followed by the cause.
+    let cause =
+        reason.split_once("\": ").filter(|_| reason.starts_with("Post ")).map_or(reason, |(_, cause)| cause);
+    let cause = match cause.rfind("x509: ") {
+        Some(start) => cause.get(start..).unwrap_or(cause),
+        None if cause.contains("dial tcp ") => cause.rsplit(": ").next().unwrap_or(cause),
+        None => cause,
+    };
+    let start: String = cause.chars().take(MAX_CAUSE).collect();
+    if start.len() < cause.len() { start + "\u{2026}" } else { start }
 }
 
 /// Returns a remark for each field of the object after the call that its kind does not have.

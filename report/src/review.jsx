@@ -9,7 +9,7 @@ import { visible, yaml } from "./yaml.js";
 const VERDICTS = {
   admitted: ["good", "admitted"],
   denied: ["bad", "denied"],
-  undecided: ["bad", "not decided: a webhook failed"],
+  undecided: ["bad", "rejected: a webhook failed"],
   unsupported: ["warn", "not supported by admit"],
 };
 
@@ -22,7 +22,7 @@ function headline({ decision, calls, policies = [] }) {
   const [denied, failed] = [by("denied"), by("failedClosed", "refused")];
   if (decision.verdict === "admitted") return "Admitted";
   if (decision.verdict === "unsupported") return "Not supported by admit";
-  if (decision.verdict === "undecided") return failed ? `Not decided, because ${failed} failed` : "Not decided";
+  if (decision.verdict === "undecided") return failed ? `Rejected, because ${failed} failed` : "Rejected, because a webhook failed";
   if (denied) return `Denied by ${denied}`;
   const policy = policies.find(({ outcome }) => outcome === "denied");
   if (policy && !failed) return `Denied by the policy ${policyName(policy)}`;
@@ -103,7 +103,7 @@ function actor(steps, by) {
   return step.by === "defaults" ? "defaults" : "API server";
 }
 
-const KINDS = { webhook: "mutating webhook", policy: "mutating admission policy", plugin: "admission plugin", defaults: "defaults of the API", server: "API server" };
+const KINDS = { webhook: "mutating webhook", policy: "mutating admission policy", plugin: "admission plugin", defaults: "decoding and defaults of the API", server: "API server" };
 
 /** Whether the step is one of a webhook or a policy, which the user configures. */
 const isConfigured = (step) => ["webhook", "policy"].includes(step?.by);
@@ -460,6 +460,7 @@ function Call({ call, conditions, index, base }) {
           {call.message && <Pre label="The message">{call.message}</Pre>}
           {call.hint && <p><strong>Hint:</strong> <Text>{call.hint}</Text></p>}
           {call.notes?.map((note, at) => <p key={at}><strong>Note:</strong> <Text>{note}</Text></p>)}
+          {call.errorBody && <Pre label="The start of the response">{call.errorBody}</Pre>}
           {call.httpStatus && <p>HTTP status {call.httpStatus}, uid <code>{visible(call.uid)}</code></p>}
           {call.warnings.length > 0 && (
             <><h3>Warnings</h3><ul>{call.warnings.map((warning, at) => <li key={at}><Text>{warning}</Text></li>)}</ul></>

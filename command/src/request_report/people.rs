@@ -166,6 +166,9 @@ fn call(text: &mut String, call: &CallReport, width: usize, marks: Marks, has_hi
     for note in call.notes.iter().filter(|_| has_hint) {
         let _ = writeln!(text, "        {NOT_DONE}note:{NOT_DONE:#} {}", OneLine(note));
     }
+    if has_hint && !call.error_body.is_empty() {
+        let _ = writeln!(text, "        response: {}", OneLine(&call.error_body));
+    }
     for warning in &call.warnings {
         let _ = writeln!(text, "        {NOT_DONE}warns:{NOT_DONE:#} {}", OneLine(warning));
     }

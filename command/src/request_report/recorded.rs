@@ -150,7 +150,7 @@ impl Report {
 
     /// Removes the responses of the webhooks, which a record does not contain.
     pub(super) fn without_responses(&mut self) {
-        self.calls.iter_mut().for_each(|call| call.response = None);
+        self.calls.iter_mut().for_each(super::webhooks::CallReport::without_response);
     }
 
     /// Removes the details that only `--show-reviews` shows.

@@ -75,6 +75,9 @@ pub(super) fn diagnostic(report: &Report, places: &WebhookPlaces) -> Option<Diag
     for note in call.into_iter().flat_map(|call| &call.notes) {
         shown.note("note", note);
     }
+    if let Some(body) = call.map(|call| &*call.error_body).filter(|body| !body.is_empty()) {
+        shown.note("response", body);
+    }
     let hint = call.map(|call| call.hint.as_str()).filter(|hint| !hint.is_empty());
     let help = hint.map(str::to_owned).or_else(|| advice.as_ref().map(Advice::help));
     if let Some(help) = help {

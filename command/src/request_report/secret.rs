@@ -54,7 +54,9 @@ impl Report {
                 masker.patch(patch);
             }
             // The patch in the response is encoded, and an invalid response may quote values.
-            call.response = call.response.take().filter(|_| !is_of_secret);
+            if is_of_secret {
+                call.without_response();
+            }
         }
         if is_of_secret {
             for (key, text) in &mut self.audit_annotations {
@@ -78,7 +80,7 @@ impl Report {
         if !has_token(&self.request.object) && !has_token(&self.object) {
             return;
         }
-        self.calls.iter_mut().for_each(|call| call.response = None);
+        self.calls.iter_mut().for_each(CallReport::without_response);
         self.calls.iter_mut().filter_map(|call| call.request.as_mut()).for_each(mask_tokens);
         let calls = self.calls.iter_mut().flat_map(|call| &mut call.changes);
         for Change { path, from, to } in self.steps.iter_mut().flat_map(|step| &mut step.changes).chain(calls)
@@ -110,8 +112,9 @@ impl Report {
         }
         self.warnings.iter_mut().for_each(|text| masker.text(text));
         self.audit_annotations.values_mut().for_each(|text| masker.text(text));
-        for CallReport { message, notes, warnings, audit_annotations, .. } in &mut self.calls {
+        for CallReport { message, notes, error_body, warnings, audit_annotations, .. } in &mut self.calls {
             masker.text(message);
+            masker.text(error_body);
             let texts = notes.iter_mut().chain(warnings).chain(audit_annotations.values_mut());
             texts.for_each(|text| masker.text(text));
         }

@@ -18,7 +18,7 @@ use super::difference::{Change, changes};
 use super::explain::Facts;
 use super::milliseconds;
 use super::steps::{patched, shown};
-use crate::call_notes::call_notes;
+use crate::call_notes::{call_notes, error_body};
 use crate::connection_advice::UnreachedWebhook;
 use crate::explain_error;
 use crate::skip_reason::{match_failure, skip_reason};
@@ -139,6 +139,9 @@ pub(super) struct CallReport {
     /// Remarks about the call, such as fields that the patch sets and the API server drops; omitted if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) notes: Vec<String>,
+    /// The start of the body of an HTTP error that the message does not contain; omitted if there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) error_body: String,
     /// The operations of the webhook's patch; omitted if there is no patch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) patch: Option<Vec<Value>>,
@@ -158,6 +161,14 @@ pub(super) struct CallReport {
     /// The body of the webhook's response, as JSON, or as a string if it is not JSON; only with `--show-reviews`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) response: Option<Value>,
+}
+
+impl CallReport {
+    /// Removes the response of the webhook.
+    pub(super) fn without_response(&mut self) {
+        self.response = None;
+        self.error_body.clear();
+    }
 }
 
 /// Whether a report contains the requests and responses of calls.
@@ -229,11 +240,17 @@ impl Webhooks {
             let of = |(phase, webhook): &&(Phase, Arc<Webhook>)| {
                 *phase == called.phase && webhook.id == called.webhook
             };
-            let hint =
-                self.all.iter().find(of).and_then(|(_, webhook)| hint(called, webhook, &self.services));
+            let webhook = self.all.iter().find(of).map(|(_, webhook)| &**webhook);
+            let hint = webhook.and_then(|webhook| hint(called, webhook, &self.services));
             let request = (exchanges != Exchanges::Neither).then(|| request(called)).flatten();
             let response = (exchanges == Exchanges::Both).then(|| response(called)).flatten();
-            CallReport { hint: hint.unwrap_or_default(), request, response, ..call(called, server) }
+            CallReport {
+                hint: hint.unwrap_or_default(),
+                notes: call_notes(called, webhook, server),
+                request,
+                response,
+                ..call(called, server)
+            }
         };
         record.calls().map(report).collect()
     }
@@ -433,7 +450,8 @@ fn call(called: &Called, server: &ApiServer) -> CallReport {
         http_status: called.http_status,
         message,
         hint: String::new(),
-        notes: call_notes(called, server),
+        notes: Vec::new(),
+        error_body: error_body(called).unwrap_or_default(),
         patch,
         changed,
         changes: made.flatten().unwrap_or_default(),

@@ -13,6 +13,7 @@ use super::invalid_fields::ignored_fields;
 use super::parameter::{Admission, Ordinal, Times};
 use super::webhook::Webhook;
 use super::world::World;
+use crate::call_notes::short_cause;
 use crate::narrator::NoteKind;
 use crate::target::RecordedCall;
 
@@ -32,6 +33,8 @@ pub(super) struct Call<'a> {
     notes: Vec<String>,
     /// Whether the request continues after the failed call; `None` if the call did not fail or this is not known.
     failed_open: Option<bool>,
+    /// The HTTP status of the response, if the server records it.
+    http_status: Option<u16>,
     /// Whether the review was sent: `false` if the server could not connect to the webhook.
     was_sent: bool,
 }
@@ -60,6 +63,7 @@ impl<'a> Call<'a> {
             answer,
             notes: recorded.map(|call| call.notes.clone()).unwrap_or_default(),
             failed_open: recorded.and_then(|call| call.failed_open),
+            http_status: recorded.and_then(|call| call.http_status),
             was_sent: true,
         }
     }
@@ -84,6 +88,7 @@ impl<'a> Call<'a> {
             answer: call.result.clone(),
             notes: call.notes.clone(),
             failed_open: call.failed_open,
+            http_status: call.http_status,
             was_sent: call.was_sent(),
         }
     }
@@ -192,7 +197,7 @@ impl World {
             let (kind, answer) = if is_rejected {
                 (NoteKind::Cause, "the API server rejected the request because of this call".to_owned())
             } else if is_repeated {
-                (NoteKind::Event, "failed".to_owned())
+                (NoteKind::Event, format!("failed: {}", short_cause(&call.answer, call.http_status)))
             } else if call.failed_open.is_some() {
                 (NoteKind::Cause, call.answer)
             } else {

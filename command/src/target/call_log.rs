@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
 use harness::attributes::{Attributes, GroupVersionKind};
-use harness::config::{ReinvocationPolicy, WebhookId};
+use harness::config::{ReinvocationPolicy, Webhook, WebhookId};
 use harness::event::{CallResult, Called, Conditions, Event, Mismatch, Phase, Round};
 use harness::matching;
 use harness::server::ObservedRequest;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::call_notes::call_notes;
+use crate::call_notes::{call_notes, error_body};
 use crate::delivery::Delivery;
 use crate::policy_outcome::{PolicyResult, policy_results};
 use crate::skip_reason::{match_failure, skip_reason};
@@ -137,6 +137,9 @@ impl RecordedCall {
             CallResult::Failed { failure, failed_open } => Some((failure, *failed_open)),
             CallResult::Allowed { .. } | CallResult::Denied(_) | CallResult::ServerError { .. } => None,
         };
+        let of = |phase: Phase, webhook: &Webhook| phase == called.phase && webhook.id == called.webhook;
+        let webhook = request.webhooks.iter().find(|(phase, webhook)| of(*phase, webhook));
+        let webhook = webhook.map(|(_, webhook)| &**webhook);
         Self {
             configuration: called.webhook.configuration.clone(),
             webhook: called.webhook.name.clone(),
@@ -145,7 +148,11 @@ impl RecordedCall {
             review: called.review.clone(),
             patch: patch(&called.result),
             result: result(&called.result),
-            notes: call_notes(called, &request.server),
+            notes: {
+                let mut notes = call_notes(called, webhook, &request.server);
+                notes.extend(error_body(called).map(|body| format!("the response begins with: {body}")));
+                notes
+            },
             http_status: called.http_status,
             uid: called.uid.clone(),
             failed_open: failed.map(|(_, failed_open)| failed_open),
