@@ -241,3 +241,19 @@ fn response_without_allowed_is_explained() {
     let denied = review("behavior: {deny: {message: no}}");
     assert!(!denied.contains("response.allowed"), "{denied}");
 }
+
+#[test]
+fn resource_of_a_rule_that_is_misspelled_is_named() {
+    let rules =
+        "rules: [{operations: [CREATE], apiGroups: [\"\"], apiVersions: [v1], resources: [configmap]}]";
+    let configured = |rules: &str| {
+        policy(&format!("And \"policy\" is configured with:\n  \"\"\"yaml\n  {rules}\n  \"\"\""))
+    };
+    let found = configured(rules);
+    let expected =
+        r#"rules[0].resources has ["configmap"], the request "configmaps" (did you mean "configmaps"?)"#;
+    assert!(found.contains(expected), "{found}");
+    let found = configured(&rules.replace("configmap]", "pods]"));
+    assert!(found.contains(r#"rules[0].resources has ["pods"], the request "configmaps""#), "{found}");
+    assert!(!found.contains("did you mean"), "{found}");
+}

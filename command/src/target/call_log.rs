@@ -2,14 +2,16 @@
 
 use std::cell::LazyCell;
 use std::collections::{HashMap, VecDeque};
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
-use harness::attributes::{Attributes, GroupVersionKind};
+use harness::attributes::{Attributes, GroupVersionKind, GroupVersionResource};
 use harness::config::{ReinvocationPolicy, Webhook, WebhookId};
 use harness::event::{CallResult, Called, Conditions, Event, Mismatch, Phase, Round};
 use harness::matching;
-use harness::server::ObservedRequest;
+use harness::server::{ObservedRequest, ResourceName};
+use harness::verify::similar_name::most_similar;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -217,6 +219,21 @@ fn rule_mismatches(
 ) -> Option<String> {
     let (_, webhook) = request.webhooks.iter().find(|(of, webhook)| *of == phase && *webhook.id == *id)?;
     let mut rules = matching::explain(webhook, attributes, None, &Mismatch::Rules);
+    let is_served = |name: &str| {
+        let resource = GroupVersionResource { resource: name.to_owned(), ..request.resource.clone() };
+        request.server.resource(&ResourceName::Named(resource)).is_some()
+    };
+    for line in &mut rules {
+        let index = line.strip_prefix("rules[").and_then(|rest| rest.split_once("].resources has "));
+        let rule = index.and_then(|(index, _)| webhook.rules.get(index.parse::<usize>().ok()?));
+        let misspelled = rule.is_some_and(|rule| {
+            let names = rule.resources.iter().map(String::as_str).filter(|name| !is_served(name));
+            most_similar(&request.resource.resource, names).is_some()
+        });
+        if misspelled {
+            let _ = write!(line, " (did you mean \"{}\"?)", request.resource.resource);
+        }
+    }
     let more = rules.len().saturating_sub(MAX_RULES);
     rules.truncate(MAX_RULES);
     if more > 0 {
