@@ -143,6 +143,9 @@ fn undefined(step: &Step, known: &[StepHelp]) -> (String, String) {
 
 /// Returns the step that is most similar to `sentence`; among equally similar steps, prefers the same keyword.
 fn nearest<'a>(keyword: &str, sentence: &str, known: &'a [StepHelp]) -> Option<&'a StepHelp> {
+    if let Some(named) = by_meaning(sentence, known) {
+        return Some(named);
+    }
     let sentence = shape(&in_words_of_steps(sentence));
     let decided = decision(&sentence);
     known
@@ -162,6 +165,27 @@ fn nearest<'a>(keyword: &str, sentence: &str, known: &'a [StepHelp]) -> Option<&
         .filter(|(_, likeness)| *likeness > TOO_DIFFERENT)
         .max_by(|(_, a), (_, b)| a.total_cmp(b))
         .map(|(step, _)| step)
+}
+
+/// Returns the step for a sentence whose words are similar to those of a step with another meaning.
+fn by_meaning<'a>(sentence: &str, known: &'a [StepHelp]) -> Option<&'a StepHelp> {
+    let shape = shape(sentence);
+    let words: Vec<&str> = shape.split(' ').collect();
+    let expression = match words.as_slice() {
+        ["the", "field", "_", ..] => "the object contains:",
+        // A step with the kind in words exists only for pods.
+        ["a" | "an" | "the", kind, rest @ ..]
+            if *kind != "pod" && !["object", "namespace", "_"].contains(kind) =>
+        {
+            match rest {
+                ["is", "created"] | ["_", "is", "created"] => "the object in the file {string} is created",
+                ["is", "updated"] | ["_", "is", "updated"] => "the object in the file {string} is updated",
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    known.iter().find(|step| step.expression == expression)
 }
 
 /// Returns `sentence` in the words that the steps use, such as `rejected` or `admitted` for a decision.
@@ -308,6 +332,13 @@ mod tests {
             ("Given", "a namespace \"shop\" exists", "webhooks are also called in the namespace {string}"),
             ("Then", "the object has the sidecar \"proxy\"", "the object has the container {string}"),
             ("When", "I create a pod", "a pod is created"),
+            ("When", "a deployment is created", "the object in the file {string} is created"),
+            ("When", "the deployment \"web\" is updated", "the object in the file {string} is updated"),
+            (
+                "Then",
+                "the field \"spec.containers[0].imagePullPolicy\" is \"Always\"",
+                "the object contains:",
+            ),
         ] {
             let found = nearest(keyword, sentence, &STEPS).map(|step| step.expression);
             assert_eq!(found, Some(expected), "{sentence}");
