@@ -201,6 +201,43 @@ async fn calls_that_fail_open_and_namespaces_that_are_not_deleted_are_logged() {
     assert!(text.contains(stays), "{text}");
 }
 
+#[tokio::test]
+async fn log_says_once_how_to_set_the_address_of_an_unknown_service() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut process = serve(Path::new("kubeconfig"))
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = BufReader::new(process.stdout.take().unwrap());
+    let lines: Vec<String> = output.lines().take(2).map(Result::unwrap).collect();
+    let mut errors = process.stderr.take().unwrap();
+    let server = Server { process, folder, lines };
+    let client = server.client().await;
+    let fake = denying().await;
+    let mut configuration = configuration(&fake);
+    configuration["webhooks"][0]["namespaceSelector"] = json!({});
+    let client_config = &mut configuration["webhooks"][0]["clientConfig"];
+    client_config.as_object_mut().unwrap().remove("url");
+    client_config["service"] = json!({"namespace": "shop", "name": "hook"});
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    configurations.create(&PostParams::default(), &object(configuration)).await.unwrap();
+    let config_maps: Api<ConfigMap> = Api::namespaced(client, "default");
+    for name in ["a", "b"] {
+        let config_map = object(json!({"metadata": {"name": name}}));
+        let failure = config_maps.create(&PostParams::default(), &config_map).await.unwrap_err();
+        assert!(failure.to_string().contains("service \"hook\" not found"), "{failure}");
+    }
+
+    assert!(server.signal(Signal::TERM).success());
+    let mut text = String::new();
+    errors.read_to_string(&mut text).unwrap();
+    let advice = "admit serve: the Service of the webhook \"deny.example.com\" does not exist: set the address of the \
+                  webhook with --service shop/hook=HOST:PORT, or create the Service\n";
+    assert_eq!(text.matches(advice).count(), 1, "{text}");
+}
+
 #[test]
 fn it_says_where_it_listens_and_how_to_use_it() {
     let server = Server::start();

@@ -28,7 +28,7 @@ use self::credential_flags::CredentialFlags;
 pub(crate) use self::kubeconfig::Kubeconfig;
 use self::limit_flags::LimitFlags;
 pub(crate) use self::log::{Log, LogFlags, TEXT};
-use self::notices::StayingNamespaces;
+use self::notices::Advice;
 use self::record_file::{RecordFile, RecordFlags};
 use self::running::Running;
 use self::service_account_flags::ServiceAccountFlags;
@@ -167,7 +167,7 @@ impl Serve {
             audit: audit.as_ref().map(AuditFile::sink),
             audit_policy,
             record: None,
-            notices: Some(notices::sink(log, StayingNamespaces::Explained)),
+            notices: Some(notices::sink(log, Advice::Given)),
             spans: traces.contexts(),
             tokens: users.tokens,
             service_account_tokens,

@@ -1,5 +1,6 @@
-//! Logs kube-apiserver's messages about calls that fail open, and the reason why deleted namespaces remain.
+//! Logs kube-apiserver's messages about calls that fail open, and advice about namespaces and Services.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,25 +9,30 @@ use harness::server::{Notice, NoticeSink};
 use tokio::time::Instant;
 
 use super::log::Log;
+use crate::connection_advice::set_address;
 use crate::diagnostic::several;
 
 /// The reason why a deleted namespace remains, and what to do.
 const NO_CONTROLLER: &str =
     "no namespace controller runs: --with-controllers empties and removes deleted namespaces";
 
-/// Whether the log explains why deleted namespaces remain.
+/// Whether the log contains advice about differences to a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StayingNamespaces {
-    /// The log explains it for the first deleted namespace.
-    Explained,
-    /// The log does not mention it, as in kube-apiserver.
-    Ignored,
+pub(crate) enum Advice {
+    /// The log explains why the first deleted namespace remains, and how to set the address of each unknown Service.
+    Given,
+    /// The log contains no advice, as in kube-apiserver.
+    Omitted,
 }
 
+/// The maximum number of Services about which the log contains advice.
+const MAX_SERVICES: usize = 20;
+
 /// Returns a sink that writes notices to `log`.
-pub(crate) fn sink(log: Log, namespaces: StayingNamespaces) -> NoticeSink {
+pub(crate) fn sink(log: Log, advice: Advice) -> NoticeSink {
     let limiter = Mutex::new(Limiter::default());
-    let is_explained = AtomicBool::new(namespaces == StayingNamespaces::Ignored);
+    let is_explained = AtomicBool::new(advice == Advice::Omitted);
+    let services = Mutex::new(BTreeSet::new());
     Arc::new(move |notice| match notice {
         Notice::FailedOpen { webhook, reason } => {
             let passed = limiter.lock().unwrap_or_else(PoisonError::into_inner).pass(Instant::now());
@@ -36,6 +42,16 @@ pub(crate) fn sink(log: Log, namespaces: StayingNamespaces) -> NoticeSink {
                 log.warning(&format!("Failed calling webhooks, failing open: {more} not logged"));
             }
             log.warning(&failing_open(&webhook, &reason));
+        }
+        Notice::UnknownService { webhook, service } => {
+            let mut services = services.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_full = services.len() >= MAX_SERVICES;
+            if advice == Advice::Given && !is_full && services.insert(service.clone()) {
+                let help = set_address(&service);
+                log.info(&format!(
+                    "the Service of the webhook \"{webhook}\" does not exist: {help}, or create the Service"
+                ));
+            }
         }
         Notice::NamespaceStays { name } => {
             if !is_explained.swap(true, Ordering::Relaxed) {

@@ -19,7 +19,7 @@ use crate::admission_control::AdmissionControl;
 use crate::admission_plugins::PluginFlags;
 use crate::serve::audit_file::{self, AuditFile};
 use crate::serve::credential_flags::client_authorities;
-use crate::serve::notices::{self, StayingNamespaces};
+use crate::serve::notices::{self, Advice};
 use crate::serve::record_file::{self, RecordFlags};
 use crate::serve::running::Running;
 use crate::serve::service_account_flags::{self, ServiceAccountFlags};
@@ -143,7 +143,7 @@ impl Settings {
             hostname: crate::hostname(),
             audit: audit.as_ref().map(AuditFile::sink),
             audit_policy,
-            notices: Some(notices::sink(log, StayingNamespaces::Ignored)),
+            notices: Some(notices::sink(log, Advice::Omitted)),
             spans: traces.contexts(),
             tokens,
             service_account_tokens,

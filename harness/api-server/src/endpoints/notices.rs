@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use kubernetes_admission::event::{CallResult, Record};
+use kubernetes_types::quoting::quote;
 
 use super::context::Server;
 use super::request_info::RequestInfo;
 use crate::apimachinery::metadata;
+use crate::registry::services::ServiceName;
 use crate::storage::Key;
 
 /// Receives notices before the response is sent.
@@ -23,6 +25,13 @@ pub enum Notice {
         /// The reason for the failure, from [`CallFailure::reason`](kubernetes_admission::event::CallFailure::reason).
         reason: String,
     },
+    /// A call to a webhook failed because its Service does not exist and has no address of its own.
+    UnknownService {
+        /// The name of the webhook.
+        webhook: String,
+        /// The Service in the `clientConfig` of the webhook.
+        service: ServiceName,
+    },
     /// The server keeps a deleted namespace, because no namespace controller runs.
     NamespaceStays {
         /// The name of the namespace.
@@ -34,6 +43,11 @@ pub enum Notice {
 pub(super) fn send(server: &Server, info: &RequestInfo, record: &Record) {
     let Some(sink) = &server.options.notices else { return };
     for called in record.calls() {
+        if let CallResult::Failed { failure, .. } = &called.result
+            && let Some(service) = unknown_service(&failure.reason)
+        {
+            sink(Notice::UnknownService { webhook: called.webhook.name.clone(), service });
+        }
         if let CallResult::Failed { failure, failed_open: true } = &called.result
             && !failure.reason.ends_with("context canceled")
         {
@@ -44,6 +58,15 @@ pub(super) fn send(server: &Server, info: &RequestInfo, record: &Record) {
     if let Some(name) = deleted_namespace(server, info) {
         sink(Notice::NamespaceStays { name });
     }
+}
+
+/// Returns the Service that a call did not find, such as in `Post "https://hook.shop.svc:443/": service "hook" not found`.
+fn unknown_service(reason: &str) -> Option<ServiceName> {
+    let (url, error) = reason.split_once("Post \"https://")?.1.split_once("\": ")?;
+    let (name, rest) = url.split([':', '/', '?']).next()?.split_once('.')?;
+    let namespace = rest.strip_suffix(".svc")?.to_owned();
+    let is_unknown = error == format!("service {} not found", quote(name));
+    is_unknown.then(|| ServiceName { namespace, name: name.to_owned() })
 }
 
 /// Returns the namespace that the request has deleted and that is still stored.
