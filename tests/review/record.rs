@@ -199,6 +199,11 @@ async fn record_contains_the_request_that_a_webhook_received() {
     let report = server.taken().report("--record record 2");
     let request = &report["calls"][0]["request"];
     assert_eq!(request["uid"], report["calls"][0]["uid"]);
+    assert_eq!(
+        report["request"]["object"],
+        pod(),
+        "without the fields that the server adds when it decodes the body"
+    );
     assert_eq!(request["object"]["metadata"]["namespace"], "default", "the server has set it");
     assert_eq!(request["object"]["spec"]["containers"][0]["terminationMessagePolicy"], "File");
 }

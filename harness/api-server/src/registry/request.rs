@@ -9,7 +9,8 @@ use kubernetes_admission::attributes::{Attributes, GroupVersionKind, Operation, 
 use kubernetes_admission::authorizer::Authorizer;
 use kubernetes_types::budget::Reservation;
 use kubernetes_types::schema::EmptyFields;
-use serde_json::Value;
+use kubernetes_types::weight::weight;
+use serde_json::{Map, Value};
 
 use super::Registry;
 use super::admission::RequestAdmission;
@@ -115,9 +116,22 @@ impl ObjectRequest<'_> {
     }
 
     /// Keeps the object as the client sent it, without defaults, if an observer requires it.
+    ///
+    /// The decoded `object` also has the fields that its Go type always encodes, such as `resources: {}`. It is kept
+    /// if the body is not JSON, or if there is not enough memory for the body.
     pub(crate) fn note_sent(&mut self, object: &Value) {
         match self.keep {
-            BodyRetention::Observed => self.sent = Some(object.clone()),
+            BodyRetention::Observed => {
+                let sent = serde_json::from_slice::<Map<String, Value>>(&self.body).ok().map(|mut sent| {
+                    // The values of Secrets are masked by the kind, which a client can leave out.
+                    for name in ["apiVersion", "kind"] {
+                        sent.extend(object.get(name).map(|value| (name.to_owned(), value.clone())));
+                    }
+                    Value::Object(sent)
+                });
+                let sent = sent.filter(|sent| self.reservation.try_grow(weight(sent)).is_ok());
+                self.sent = Some(sent.unwrap_or_else(|| object.clone()));
+            }
             BodyRetention::Body | BodyRetention::Nothing => {}
         }
     }
