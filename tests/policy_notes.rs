@@ -232,6 +232,14 @@ fn failed_match_condition_of_a_mutating_policy_applies_the_failure_policy() {
 }
 
 #[test]
+fn status_of_a_mutation_that_fails_is_attributed_to_the_api_server() {
+    let failing = MUTATING_POLICY.replace("\"owner\": \"platform\"", "\"owner\": object.data.none");
+    let found = run(&failing);
+    let expected = r#"policy "owner" with binding "all": failed, and its failurePolicy is Fail (403 Invalid is kube-apiserver's status for this)"#;
+    assert!(found.contains(expected), "{found}");
+}
+
+#[test]
 fn idempotence_step_fails_for_a_webhook_that_changes_no_object() {
     let found = run(r#"
 Feature: An injector

@@ -1,6 +1,6 @@
 //! Explains what the admission policies of a scenario did about a request.
 
-use harness::event::Round;
+use harness::event::{Phase, Round};
 use harness::policy::MatchField;
 use serde_json::Value;
 
@@ -107,7 +107,7 @@ impl World {
 }
 
 fn note(result: &PolicyResult, decision: &str) -> (NoteKind, String) {
-    let PolicyResult { policy, binding, param, outcome, phase: _, round } = result;
+    let PolicyResult { policy, binding, param, outcome, phase, round } = result;
     let with = binding.as_ref().map(|name| format!(" with binding \"{name}\"")).unwrap_or_default();
     let param = param.as_ref().map(|name| format!(" and param \"{name}\"")).unwrap_or_default();
     let with_message = |what: &str, message: &str| {
@@ -125,7 +125,13 @@ fn note(result: &PolicyResult, decision: &str) -> (NoteKind, String) {
         PolicyOutcome::Applied(changed) => (NoteKind::Cause, format!("applied: {}", applied(*changed))),
         PolicyOutcome::Denied(message) => (NoteKind::Event, with_message("denied", message)),
         PolicyOutcome::Failed(message) => {
-            (NoteKind::Event, with_message("failed, and its failurePolicy is Fail", message))
+            // The code and the reason look contradictory, but they are those of kube-apiserver.
+            let is_invalid = *phase == Phase::Mutating && decision.starts_with("403 Invalid");
+            let status = if is_invalid { " (403 Invalid is kube-apiserver's status for this)" } else { "" };
+            (
+                NoteKind::Event,
+                with_message(&format!("failed, and its failurePolicy is Fail{status}"), message),
+            )
         }
         PolicyOutcome::NotEnforced(reason) => (NoteKind::Cause, format!("not enforced: {reason}")),
     };
