@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::server::Attacked;
-use super::{Soak, SoakError};
+use super::{Soak, SoakError, frames};
 use crate::transport::{Message, send};
 
 /// The results of a load in an interval.
@@ -45,6 +45,8 @@ pub struct Tally {
     pub kept: usize,
     /// The number of objects with many small values that the server accepted or rejected.
     pub tangled: usize,
+    /// The number of HTTP/2 frames that the server accepted; for a flood, the number of batches.
+    pub frames: usize,
     /// The number of reviews that hostile webhooks received.
     pub reviews: usize,
     /// The response times of the well-behaved client.
@@ -70,6 +72,7 @@ impl Tally {
         self.refused += later.refused;
         self.kept += later.kept;
         self.tangled += later.tangled;
+        self.frames += later.frames;
         self.reviews += later.reviews;
         self.baseline.extend(&later.baseline);
         self.baseline.sort_unstable();
@@ -94,6 +97,7 @@ impl Tally {
             ("large object was written", soak.writers, self.written),
             ("object stayed in the storage", 1, self.kept),
             ("object of many small values was answered", 1, self.tangled),
+            ("HTTP/2 frame was accepted", 1, self.frames),
             ("hostile webhook was called", 1, self.reviews),
         ] {
             if asked > 0 && happened == 0 {
@@ -154,6 +158,7 @@ struct Counts {
     refused: AtomicUsize,
     kept: AtomicUsize,
     tangled: AtomicUsize,
+    frames: Arc<AtomicUsize>,
     reviewed: AtomicUsize,
     baseline: Mutex<(Vec<Duration>, Vec<String>)>,
 }
@@ -244,6 +249,14 @@ impl Load {
         for _ in 0..LISTERS {
             load.tasks.spawn(lists(config.clone()));
         }
+        for attack in frames::ATTACKS {
+            load.tasks.spawn(frames::attacks(
+                config.clone(),
+                attack,
+                REVISIONS,
+                Arc::clone(&load.counts.frames),
+            ));
+        }
         let tangled = tangled();
         for _ in 0..TANGLERS {
             load.tasks.spawn(tangles(client.clone(), tangled.clone(), Arc::clone(&load.counts)));
@@ -267,6 +280,7 @@ impl Load {
             refused: since(&counts.refused),
             kept: since(&counts.kept),
             tangled: since(&counts.tangled),
+            frames: since(&counts.frames),
             reviews: since(&counts.reviewed),
             baseline,
             failures,

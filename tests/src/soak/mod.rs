@@ -1,8 +1,10 @@
 //! Puts `admit serve` under hostile load, and measures the effect with one well-behaved client.
 //!
 //! The load consists of watchers and list clients that do not read, idle clients, writers of large objects and of many
-//! small values, and webhooks that hang or send too much, while the storage fills.
+//! small values, floods of HTTP/2 frames, HTTP/2 windows of zero bytes and of one byte, and webhooks that hang or send
+//! too much, while the storage fills.
 
+mod frames;
 mod load;
 mod server;
 
@@ -135,7 +137,7 @@ impl Soak {
 }
 
 /// The header of the table of intervals.
-pub const HEAD: &str = "  time  memory  watchers (cut off)  idle (closed)  written (refused)  kept  tangled  reviews  p50      p99      \
+pub const HEAD: &str = "  time  memory  watchers (cut off)  idle (closed)  written (refused)  kept  tangled  frames  reviews  p50      p99      \
                         longest";
 
 impl fmt::Display for Stretch {
@@ -144,7 +146,7 @@ impl fmt::Display for Stretch {
         let time = |percent| format!("{} ms", tally.percentile(percent).as_millis());
         write!(
             f,
-            "{:>4} s {:>4} MiB {:>8} {:>10} {:>6} {:>9} {:>7} {:>10} {:>5} {:>8} {:>8}  {:<8} {:<8} {}",
+            "{:>4} s {:>4} MiB {:>8} {:>10} {:>6} {:>9} {:>7} {:>10} {:>5} {:>8} {:>7} {:>8}  {:<8} {:<8} {}",
             self.until.as_secs(),
             self.resident,
             tally.watching,
@@ -155,6 +157,7 @@ impl fmt::Display for Stretch {
             format!("({})", tally.refused),
             tally.kept,
             tally.tangled,
+            tally.frames,
             tally.reviews,
             time(50),
             time(99),
