@@ -56,7 +56,7 @@ Feature: Webhook deadlocks
     Source: Dynamic admission control, "Avoiding operating on the kube-system namespace"
 
     @in-process @envtest @serial
-    Scenario Outline: A webhook <which> is <called> for objects in kube-system
+    Scenario Outline: A webhook <scope> is <called> for objects in kube-system
       Not on a cluster: a scenario does not change namespaces of a cluster that it did not create.
 
       Given webhooks are also called in the namespace "kube-system"
@@ -75,6 +75,6 @@ Feature: Webhook deadlocks
       Then the request is <decided>
 
       Examples:
-        | called     | which                     | expressions                                                                  | decided           |
+        | called     | scope                     | expressions                                                                  | decided           |
         | called     | for all namespaces        | []                                                                           | rejected with 400 |
         | not called | that excludes kube-system | [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system]}] | admitted          |

@@ -29,7 +29,7 @@ Feature: Match conditions
         | validating | settings | is called once |
         | validating | skip-me  | is not called  |
 
-    Scenario Outline: A webhook with two conditions <is called> if <of which>
+    Scenario Outline: A webhook with two conditions <is called> if <conditions>
       Given a validating webhook "policy" for configmaps
       And "policy" has the match condition "team":
         """cel
@@ -50,7 +50,7 @@ Feature: Match conditions
       And "policy" <is called>
 
       Examples:
-        | of which                | labels       | stage      | is called      |
+        | conditions              | labels       | stage      | is called      |
         | both are true           | {team: blue} | production | is called once |
         | only the first is true  | {team: blue} | test       | is not called  |
         | only the second is true | {}           | production | is not called  |
@@ -218,7 +218,7 @@ Feature: Match conditions
       Then the request is admitted
       And "everything" is not called
 
-    Scenario Outline: A condition that excludes RBAC resources <others>
+    Scenario Outline: A condition that excludes RBAC resources <result>
       Given a validating webhook "everything" for *
       And "everything" is configured with:
         """yaml
@@ -236,11 +236,11 @@ Feature: Match conditions
       And "everything" <is called>
 
       Examples:
-        | others              | object                                                                                      | is called      |
+        | result              | object                                                                                      | is called      |
         | is false for roles  | {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: reader}, rules: []} | is not called  |
         | is true for secrets | {apiVersion: v1, kind: Secret, metadata: {name: token}}                                     | is called once |
 
-    Scenario Outline: A condition that excludes the controllers of kube-system <does>
+    Scenario Outline: A condition that excludes the controllers of kube-system <result>
       Given the user "<user>" can create configmaps
       And requests are sent by the user "<user>" in the group "<group>"
       And a validating webhook "policy" for configmaps
@@ -258,15 +258,14 @@ Feature: Match conditions
       Then "policy" <is called>
 
       Examples:
-        | user                                       | group                              | does                      | is called      |
+        | user                                       | group                              | result                    | is called      |
         | system:serviceaccount:kube-system:deployer | system:serviceaccounts:kube-system | is false for a controller | is not called  |
         | jane                                       | developers                         | is true for a user        | is called once |
 
   Rule: A condition can use the authorizer
     Source: KEP-3716, "Exempt system users from security policy"
 
-
-    Scenario Outline: A condition that exempts users with the verb breakglass <another>
+    Scenario Outline: A condition that exempts users with the verb breakglass <result>
       Given the user "jane" can create configmaps
       And the user "jane" can <verb> secrets
       And requests are sent by the user "jane"
@@ -285,7 +284,7 @@ Feature: Match conditions
       Then "policy" <is called>
 
       Examples:
-        | another                  | verb       | is called      |
+        | result                   | verb       | is called      |
         | is false for such a user | breakglass | is not called  |
         | is true for other users  | get        | is called once |
 

@@ -209,7 +209,8 @@ fn the_page_of_differences_is_generated_from_the_data() {
 admit implements Kubernetes 1.37.1. If a request needs something that admit does not support, the API server returns HTTP 501 with a message
 that says so, and the command exits with status 5. admit does not guess.
 
-Search this page for the symptom that you see. Each difference is a reason to run the test on envtest or on a cluster instead.
+Search this page for the symptom that you see. If a test depends on a difference, run it on envtest or on a cluster instead. Rows that begin
+with \"As in kube-apiserver\" or \"As with a kube-apiserver alone\" are not differences: they explain symptoms that users look for here.
 ",
     );
     let mut ids = BTreeSet::new();

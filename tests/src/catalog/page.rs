@@ -111,8 +111,8 @@ not against a valid review whose decision or patch makes the request fail. Conve
 
 Each fault is a [recorded case](https://github.com/admit-dev/admit/tree/main/tests/cases/faults): one webhook with `failurePolicy: Fail` and
 one with `Ignore`, each for its own namespace, and the same request to both, usually the creation of a ConfigMap. For conversion
-webhooks, it is a CustomResourceDefinition whose webhook has the fault, and the creation of an object in another version than the stored
-one. The messages are those of the server, word for word. Values that change from run to run are masked (`<port>`, `<time>`, `<uid-1>`).
+webhooks, the case creates an object of a CustomResourceDefinition in a version other than the stored one. The messages are those of the
+server, word for word. Values that change from run to run are masked (`<port>`, `<time>`, `<uid-1>`).
 `just record 'faults/*'` records them again on the kube-apiserver in `KUBEBUILDER_ASSETS`.
 
 ## Reproduce a fault
