@@ -61,7 +61,7 @@ struct Admit {
     #[command(subcommand)]
     command: Command,
 
-    /// When to use colors; `auto` uses them on a terminal unless NO_COLOR or CLICOLOR=0 is set
+    /// Choose when to use colors; `auto` uses them on a terminal unless NO_COLOR or CLICOLOR=0 is set
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto")]
     color: Color,
 }

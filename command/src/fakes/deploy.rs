@@ -40,7 +40,7 @@ pub(crate) struct Deploy {
     /// Run in this namespace, which is created if it does not exist
     #[arg(short, long, default_value = NAME)]
     namespace: FakesNamespace,
-    /// Use this image of fake-webhooks
+    /// Use this container image for the fakes
     #[arg(long, default_value = DEFAULT_IMAGE)]
     image: String,
     #[command(flatten)]

@@ -9,27 +9,29 @@ use harness::server::Limits;
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitFlags {
-    /// Maximum number of non-mutating requests in flight, not counting watches. Further requests are rejected with 429
+    /// Allow at most this many non-mutating requests in flight, not counting watches. Further requests are rejected
+    /// with 429
     #[arg(long, value_name = "NUMBER", default_value_t = Limits::default().requests, value_parser = positive)]
     max_requests_inflight: usize,
-    /// Maximum number of mutating requests in flight. Further requests are rejected with 429
+    /// Allow at most this many mutating requests in flight. Further requests are rejected with 429
     #[arg(long, value_name = "NUMBER", default_value_t = Limits::default().mutating_requests, value_parser = positive)]
     max_mutating_requests_inflight: usize,
-    /// Maximum memory for requests and responses in flight, including their objects and webhook calls, such as 512Mi.
-    /// Further requests are rejected with 429
+    /// Use at most this much memory for requests and responses in flight, including their objects and webhook calls,
+    /// such as 512Mi. Further requests are rejected with 429
     #[arg(long, value_name = "BYTES", default_value_t = Bytes(Limits::default().in_flight_bytes))]
     max_inflight_bytes: Bytes,
-    /// Maximum size of the stored objects, as JSON. A write that exceeds it is rejected with 500, as by etcd
+    /// Store objects of at most this total size, as JSON. A write that exceeds it is rejected with 500, as by etcd
     #[arg(long, value_name = "BYTES", default_value_t = Bytes(Limits::default().storage_bytes))]
     quota_backend_bytes: Bytes,
-    /// Maximum size of replaced objects that watches may still have to send, as JSON. A watch that falls further behind
-    /// is closed
+    /// Keep at most this much of the replaced objects that watches have to send, as JSON. A watch that falls further
+    /// behind is closed
     #[arg(long, value_name = "BYTES", default_value_t = Bytes(Limits::default().watch_cache_bytes))]
     watch_cache_bytes: Bytes,
-    /// Maximum memory for events larger than 8 KiB that are being sent. Watches wait until enough memory is available
+    /// Use at most this much memory for events larger than 8 KiB that are being sent. Watches wait until enough memory
+    /// is available
     #[arg(long, value_name = "BYTES", default_value_t = Bytes(Limits::default().event_bytes))]
     max_event_bytes: Bytes,
-    /// Maximum number of watches. Further watches are rejected with 429
+    /// Allow at most this many watches. Further watches are rejected with 429
     #[arg(long, value_name = "NUMBER", default_value_t = Limits::default().watches, value_parser = positive)]
     max_watches: usize,
 }

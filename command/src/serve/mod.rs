@@ -40,12 +40,12 @@ use crate::request_report::line;
 use crate::service_map::{self, ServiceMapping};
 use crate::{ExitCode, Failure, exit_code, screen};
 
-/// Serve an API server that calls webhooks as kube-apiserver does.
+/// Start an API server that calls webhooks as kube-apiserver does.
 ///
 /// Objects are kept in memory only. Requests need the random token in the kubeconfig.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {
-    /// Listen on this address; port 0 picks a free port
+    /// Listen on this address; port 0 uses a free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
     /// Allow --listen with an address that other hosts can reach

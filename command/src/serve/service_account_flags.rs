@@ -16,24 +16,24 @@ use crate::Failure;
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Service accounts")]
 pub(crate) struct ServiceAccountFlags {
-    /// Issuer of service account tokens; if repeated, the first one is used for new tokens and all are accepted
+    /// Issue service account tokens as this issuer; if repeated, the first one is used for new tokens, and all are
+    /// accepted
     #[arg(long, value_name = "URL", default_value = "https://kubernetes.default.svc")]
     pub(crate) service_account_issuer: Vec<String>,
     /// Verify service account tokens with the private or public RSA or ECDSA keys in this PEM file; can be repeated.
-    /// By default, the signing key
+    /// By default, tokens are verified with the signing key
     #[arg(long, value_name = "FILE")]
     pub(crate) service_account_key_file: Vec<PathBuf>,
     /// Sign service account tokens with the private key in this PEM file; by default, a key generated in memory
     #[arg(long, value_name = "FILE")]
     pub(crate) service_account_signing_key_file: Option<PathBuf>,
-    /// Audiences of the API: a service account token for the API must contain one of them. By default, the issuers
+    /// Require one of these audiences in a service account token for the API. The default is the list of issuers
     #[arg(long, value_name = "AUDIENCE,...", value_delimiter = ',')]
     pub(crate) api_audiences: Vec<String>,
-    /// URL of the keys that verify service account tokens, as published in /.well-known/openid-configuration; by
-    /// default that of this server
+    /// Publish this URL of the verification keys in /.well-known/openid-configuration; by default, the URL of this server
     #[arg(long, value_name = "URL", default_value = "", hide_default_value = true)]
     pub(crate) service_account_jwks_uri: String,
-    /// Maximum lifetime of service account tokens, such as 24h; longer requested lifetimes are shortened
+    /// Limit the lifetime of service account tokens, such as to 24h; longer requested lifetimes are shortened
     #[arg(long, value_name = "DURATION", value_parser = seconds)]
     pub(crate) service_account_max_token_expiration: Option<i64>,
     /// Extend tokens that are bound to a Pod and requested for 3607 seconds to a lifetime of one year
