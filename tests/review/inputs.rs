@@ -162,7 +162,7 @@ async fn a_service_is_found_where_the_command_line_says() {
           = webhook: hooks/hook.example.com
           = request: CREATE Pod default/web (pod.yaml:1)
           = status: 403 Forbidden
-          = why: The request failed, and would have failed with failurePolicy Ignore, too.
+          = why: The request would also have failed with failurePolicy Ignore.
           = help: this is the decision of the webhook; see its documentation and log
           = docs: admit explain-error MESSAGE
 
@@ -229,7 +229,7 @@ items:
           = request: CREATE ConfigMap default/worse (STDIN:1)
           = status: 400
           = why: The webhook responded with allowed false, or without allowed, and without a reason. The
-                 request failed, and would have failed with failurePolicy Ignore, too.
+                 request would also have failed with failurePolicy Ignore.
           = help: common causes: the field is misspelled: `Allowed` is not `allowed`; the webhook failed
                   internally and returned an empty response
           = docs: admit explain-error MESSAGE

@@ -55,7 +55,7 @@ fn a_denial_has_the_words_of_the_api_server_and_advice() {
           = webhook: admit-fakes/first.fakes.local
           = request: CREATE Pod shop/web (pod.yaml:1)
           = status: 400
-          = why: The request failed, and would have failed with failurePolicy Ignore, too.
+          = why: The request would also have failed with failurePolicy Ignore.
           = help: this is the decision of the webhook; see its documentation and log
           = docs: admit explain-error MESSAGE
         note: namespace "shop" was created for this review
@@ -278,7 +278,7 @@ fn deletion_shows_the_old_object() {
           = request: DELETE Pod default/web (pod.yaml:1)
           = status: 400
           = why: The webhook responded with allowed false, or without allowed, and without a reason. The
-                 request failed, and would have failed with failurePolicy Ignore, too.
+                 request would also have failed with failurePolicy Ignore.
           = help: common causes: the field is misspelled: `Allowed` is not `allowed`; the webhook failed
                   internally and returned an empty response
           = docs: admit explain-error MESSAGE

@@ -323,7 +323,7 @@ fn consequence(cause: &'static Cause, message: &str, is_complete: bool, converts
         Some(Class::Policy) => {
             "failurePolicy is Fail: the request failed. With Ignore it would have been admitted without the webhook."
         }
-        Some(Class::Immune) => "The request failed, and would have failed with failurePolicy Ignore, too.",
+        Some(Class::Immune) => "The request would also have failed with failurePolicy Ignore.",
         Some(Class::Refused) => "The configuration was rejected.",
         // A test checks that no cause has an accepted fault.
         _ => "",

@@ -26,7 +26,7 @@ use crate::serve::shell_word;
 
 /// The note in a proof that masks values of Secrets.
 const MASKED: &str = "
-Values of Secrets are masked: `Kioq`, which is `***` in Base64, in `data`, and `***` elsewhere. The commands below send the
+Values of Secrets are masked: `Kioq`, which is `***` in base64, in `data`, and `***` elsewhere. The commands below send the
 masked values. If the finding depends on what the values were, run `admit verify` again with `--show-secrets`.
 ";
 

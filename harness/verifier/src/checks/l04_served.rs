@@ -17,11 +17,11 @@ pub(super) const CHECK: Check = Check {
     title: "served resources: the rules name resources that are served and operations that these support",
     severity: Severity::Warning,
     why: "A rule for pod, for Pods, for deployments in the core group, or for a removed API version is \
-          valid and matches nothing: the webhook is just not called. The same holds for CONNECT on pods, \
-          because connections are made to subresources such as pods/exec. It also holds for every other \
-          operation on these subresources, and for operations that a subresource does not support, such as \
-          CREATE on deployments/scale. A webhook without rules is never called. Custom resources are served \
-          if the manifests have their CustomResourceDefinition.",
+          valid and matches nothing: the webhook is just not called. CONNECT on pods also matches nothing, \
+          because connections are made to subresources such as pods/exec. So does every other operation on \
+          these subresources, and an operation that a subresource does not support, such as CREATE on \
+          deployments/scale. A webhook without rules is never called. Custom resources are served if the \
+          manifests have their CustomResourceDefinition.",
     help: "Use the plural resource name, and a group and version that the API server serves.",
     source: "kubernetes admissionregistration/v1 types.go, Rule; apiserver \
              pkg/admission/plugin/webhook/predicates/rules/rules.go; the discovery of kube-apiserver 1.37.1",

@@ -17,8 +17,7 @@ pub(super) const SAMPLES: usize = 8;
 const SETTLING: Duration = Duration::from_millis(300);
 
 /// The reason for a result without the webhook's writes, because the user did not pass `--api-server-out`.
-pub const NOT_OBSERVED: &str =
-    "the webhook's writes were not observed; start it with the kubeconfig of --api-server-out";
+pub const NOT_OBSERVED: &str = "the webhook's writes were not observed; start the webhook with the kubeconfig that --api-server-out writes";
 
 /// Waits for writes that arrive after the response.
 pub(super) async fn settle() {

@@ -13,9 +13,9 @@ pub(super) const CHECK: Check = Check {
     id: "V11",
     title: "determinism: the same request gets the same response",
     severity: Severity::Error,
-    why: "kube-apiserver resends a review when the webhook responds with Retry-After, calls a webhook a \
-          second time within one request, and clients retry. A webhook that uses randomness or the current \
-          time yields a different object each time, and its tests are not reliable.",
+    why: "kube-apiserver resends a review after Retry-After and can call a webhook twice within one request, and \
+          clients retry whole requests. A webhook that uses randomness or the current time yields a \
+          different object each time, and its tests are not reliable.",
     help: "Derive values only from the object, and sort map keys before you write a patch.",
     source: "client-go rest/with_retry.go: a retry sends the same body; Dynamic Admission Control, \
              Idempotence",

@@ -32,7 +32,7 @@ pub(super) const CHECK: Check = Check {
     help: "Return status 400 for a body that you cannot decode, and handle all errors and panics in the handler.",
     source: "kubernetes-sigs/controller-runtime pkg/webhook/admission/http.go, which answers 200 with a \
              review that \
-             says 400: that is as good; Go net/http, which closes the connection when a handler panics",
+             says 400, which is equivalent; Go net/http, which closes the connection when a handler panics",
     audience: Audience::All,
     repeatability: Repeatability::Same,
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),

@@ -18,7 +18,7 @@ pub(super) const CHECK: Check = Check {
             of their certificates",
     severity: Severity::Error,
     why: "Two webhooks that each exclude their own namespace, and are each called for the other's Pods, \
-          start one after the other and run for months. When both are down, after a power failure or an \
+          start one after the other without a problem. When both are down, after a power failure or an \
           upgrade of all nodes, each blocks the other's Pods. The same holds for the issuer of a \
           certificate: a webhook that blocks everything because its certificate has expired also blocks the \
           Secret with the new one. V50 covers the network and DNS Pods in kube-system.",

@@ -13,7 +13,7 @@ pub(super) const CHECK: Check = Check {
     id: "V53",
     title: "rule pitfalls: the rules match what they seem to match",
     severity: Severity::Warning,
-    why: "`*` matches every resource and no subresource, `*/*` matches both. A subresource is in the group \
+    why: "`*` matches every resource but no subresource; `*/*` matches both. A subresource is in the group \
           of its parent, whatever the kind of its body. scope and matchPolicy Exact exclude more than \
           expected. The bodies of scale, eviction, binding, token, and of connections do not have labels \
           that a selector could match. A rule that never matches gives no error: the webhook is just not \
