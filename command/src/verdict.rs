@@ -277,7 +277,7 @@ fn calls(id: &str) -> bool {
 
 /// Shortens the cause of a failed call to a few words; returns other reasons unchanged.
 ///
-/// Includes the address of the webhook if nothing listens there.
+/// Includes the URL of the webhook if nothing listens there.
 pub(crate) fn brief(report: &Report, webhook: &str, reason: &str) -> String {
     let Some((_, error)) = reason.split_once("failed to call webhook: ") else { return reason.to_owned() };
     if is_timeout(error) {
@@ -311,7 +311,7 @@ mod tests {
                 "results": [result(verdict)], "findings": findings})
         };
         let report = json!({"version": 2, "objects": 1, "calls": 1, "leftOut": {},
-            "addresses": {"c/a": "127.0.0.1:9443"},
+            "addresses": {"c/a": "https://127.0.0.1:9443/mutate"},
             "webhooks": {"c/a": {"mutating": true, "called": 1, "answered": 1, "patched": 1}},
             "checks": [check("V01", "passed", &json!([])), check("V17", "found", findings)]});
         serde_json::from_value(report).unwrap()
@@ -442,7 +442,7 @@ mod tests {
         tried.failures.insert(failed.to_owned(), 1);
         assert_eq!(
             verdict(&report, "c/a").words,
-            "could not be checked: connection refused at 127.0.0.1:9443"
+            "could not be checked: connection refused at https://127.0.0.1:9443/mutate"
         );
         assert_eq!(report.unseen(), []);
         report.unreached.insert("no TLS server at 127.0.0.1:1".to_owned(), vec!["c/a".to_owned()]);
@@ -455,7 +455,10 @@ mod tests {
         let report = report();
         for (cause, expected) in [
             ("context deadline exceeded", "times out after 1 s"),
-            ("dial tcp a.b.svc:443: connect: connection refused", "connection refused at 127.0.0.1:9443"),
+            (
+                "dial tcp a.b.svc:443: connect: connection refused",
+                "connection refused at https://127.0.0.1:9443/mutate",
+            ),
             ("EOF", "EOF"),
         ] {
             assert_eq!(brief(&report, "c/a", &format!("{called}{cause}")), expected);

@@ -90,3 +90,16 @@ async fn rejected_patches_are_not_reported_as_a_webhook_that_never_changed_an_ob
     assert!(text.starts_with("c/w.example.com: could not be checked: "), "{text}");
     assert!(!text.contains("never changed an object"), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn webhook_that_never_responds_has_its_url_and_the_common_causes() {
+    let stage = Stage::with("bad-response: {status: 404}").await;
+    let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01"];
+    let text = ends_with(&stage.verify(&arguments).await, 6);
+    let warning = format!(
+        "warning: c/w.example.com: the webhook did not return a valid response to any call at {}: the server could not \
+         find the requested resource\n  = help: common causes: clientConfig.service.path is missing or wrong",
+        stage.fake.url()
+    );
+    assert!(text.contains(&warning), "{text}");
+}

@@ -125,11 +125,17 @@ pub(super) fn warn_about_unused(services: &Services, subjects: &[Subject]) {
     }
 }
 
-/// Returns the address of each webhook, by `CONFIGURATION/WEBHOOK`.
+/// Returns the URL at which each webhook is called, by `CONFIGURATION/WEBHOOK`.
 pub(super) fn addresses(subjects: &[Subject], services: &Services) -> BTreeMap<String, String> {
     let known = subjects.iter().filter_map(|subject| {
-        let (host, port) = place(subject, services)?;
-        Some((subject.name(), format!("{host}:{port}")))
+        let url = match &subject.webhook.client_config.target {
+            WebhookTarget::Service(service) => {
+                let (host, port) = services.resolve(service).ok()?;
+                format!("https://{host}:{port}/{}", service.path.trim_start_matches('/'))
+            }
+            WebhookTarget::Url(url) => url.clone(),
+        };
+        Some((subject.name(), url))
     });
     known.collect()
 }

@@ -48,7 +48,7 @@ pub struct Report {
     /// Findings about webhooks of the same server may have the same cause.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub servers: BTreeMap<String, String>,
-    /// The address at which each webhook was called (`HOST:PORT`), by `CONFIGURATION/WEBHOOK`.
+    /// The URL at which each webhook was called, without a query, by `CONFIGURATION/WEBHOOK`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub addresses: BTreeMap<String, String>,
     /// A caveat about all results of a webhook, by `CONFIGURATION/WEBHOOK`.

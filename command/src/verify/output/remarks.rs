@@ -9,6 +9,7 @@ use super::text::{CheckCounts, several_objects};
 use crate::ExitCode;
 use crate::baseline::stale;
 use crate::diagnostic::several;
+use crate::explain_error;
 use crate::verdict::{self, brief, most};
 
 /// The maximum number of checks to list by ID; any other checks are only counted.
@@ -61,12 +62,9 @@ pub(super) fn limits(report: &Report) -> Vec<Remark> {
         remark(Severity::Warning, &format!("could not reach {}: {reason}", webhooks.join(", ")));
     }
     for (webhook, reason) in report.unanswered() {
-        let cause = brief(report, webhook, reason);
-        let help = help_on_failure(report, &cause);
-        let what =
-            format!("{webhook}: the webhook did not return a valid response to any call: {cause}{help}");
-        remark(Severity::Warning, &what);
+        remarks.push(unanswered(report, webhook, reason));
     }
+    let mut remark = |severity: Severity, text: &str| remarks.push(Remark::new(severity, text));
     for (webhook, count, reason) in report.invalid_responses() {
         let count = several(count, "call");
         let cause = brief(report, webhook, reason);
@@ -106,33 +104,50 @@ pub(super) fn left_out(report: &Report) -> impl Iterator<Item = Remark> {
     })
 }
 
-/// Returns the advice for a webhook that never returned a valid response; may be empty.
+/// Returns the remark about a webhook whose calls all failed, most of them for `reason`.
+fn unanswered(report: &Report, webhook: &str, reason: &str) -> Remark {
+    let cause = brief(report, webhook, reason);
+    let url = report.addresses.get(webhook).filter(|url| !cause.contains(url.as_str()));
+    let at = url.map(|url| format!(" at {url}")).unwrap_or_default();
+    let message = format!("{webhook}: the webhook did not return a valid response to any call{at}: {cause}");
+    let help = match help_on_failure(report, &cause) {
+        "" => {
+            let message = format!("failed calling webhook \"{webhook}\": {reason}");
+            explain_error::advice(&message).map(|advice| advice.help()).unwrap_or_default()
+        }
+        help => help.to_owned(),
+    };
+    let help = Some(help).filter(|help| !help.is_empty()).into_iter().collect();
+    Remark { severity: Severity::Warning, message, help }
+}
+
+/// Returns the advice about options for a webhook that never returned a valid response; may be empty.
 ///
 /// The advice does not name options that the user passed.
 fn help_on_failure(report: &Report, cause: &str) -> &'static str {
     let has_ca_file = report.has_option("--ca-file");
     if cause.contains("connection refused") {
         if report.has_option("--wait") {
-            "; the webhook listened before the checks began: check whether it stopped"
+            "the webhook listened before the checks began: check whether it stopped"
         } else {
-            "; start the webhook before the run, or add --wait SECONDS to wait until it listens"
+            "start the webhook before the run, or add --wait SECONDS to wait until it listens"
         }
     } else if cause.contains("certificate signed by unknown authority") {
         if has_ca_file {
-            "; the file passed with --ca-file must contain the certificate of the authority that signed the webhook's certificate"
+            "the file passed with --ca-file must contain the certificate of the authority that signed the webhook's certificate"
         } else {
-            "; correct the caBundle of the configuration, or pass --ca-file FILE if it is filled in during deployment, for \
+            "correct the caBundle of the configuration, or pass --ca-file FILE if it is filled in during deployment, for \
              example by cert-manager"
         }
     } else if cause.contains("unable to load root certificates") {
         if has_ca_file {
-            "; the file passed with --ca-file must contain a certificate in PEM format"
+            "the file passed with --ca-file must contain a certificate in PEM format"
         } else {
-            "; the caBundle of the configuration is not a PEM certificate, such as a placeholder that cert-manager replaces \
+            "the caBundle of the configuration is not a PEM certificate, such as a placeholder that cert-manager replaces \
              in a cluster: pass --ca-file FILE with the certificate of the webhook's authority"
         }
     } else if cause.contains("expected response.uid") {
-        "; copy request.uid to response.uid, also in denials and in responses about errors"
+        "copy request.uid to response.uid, also in denials and in responses about errors"
     } else {
         ""
     }
