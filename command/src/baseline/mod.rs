@@ -70,6 +70,9 @@ pub(crate) trait Findings {
     /// Returns, for each finding, the keys that the baseline must contain and the fields for the result.
     fn findings(&mut self) -> Vec<(BTreeSet<Known>, Acceptance<'_>)>;
 
+    /// Returns the findings that are reported only as consequences of others, each with its reason in the baseline.
+    fn consequences(&mut self) -> Vec<(BTreeSet<Known>, &mut Option<String>)>;
+
     /// Returns the checks that could not be completed, whose findings may be missing.
     fn unfinished(&self) -> Vec<Unfinished>;
 
@@ -428,6 +431,7 @@ impl Baseline {
             *accepted = self.reason(&known);
             found.extend(known);
         }
+        report.consequences().into_iter().for_each(|(known, accepted)| *accepted = self.reason(&known));
         let entries = self.entries.iter();
         let stale = entries.filter(|(known, _)| {
             known.is_without_the_fields_of(&found) || (!found.contains(known) && report.would_find(known))

@@ -213,6 +213,12 @@ fn a_finding_is_accepted_with_its_consequences() {
     let own = entry("V01", "grows", "c/a, c/b", "known");
     parse(&file(std::slice::from_ref(&own))).unwrap().apply(&mut report);
     assert_eq!(report.checks[0].findings[0].accepted, None);
+    // An accepted consequence of a new finding is still there.
+    let known = entry("V02", "misses", "c/a", "known");
+    parse(&file(std::slice::from_ref(&known))).unwrap().apply(&mut report);
+    let finding = &report.checks[0].findings[0];
+    assert_eq!((&finding.accepted, finding.consequences[0].accepted.as_deref()), (&None, Some("known")));
+    assert_eq!(report.stale, []);
     parse(&file(&[own, entry("V02", "misses", "c/a", "follows")])).unwrap().apply(&mut report);
     assert_eq!(report.checks[0].findings[0].accepted.as_deref(), Some("follows; known"));
 }

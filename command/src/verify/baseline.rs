@@ -58,6 +58,14 @@ impl Findings for Report {
         all
     }
 
+    fn consequences(&mut self) -> Vec<(BTreeSet<Known>, &mut Option<String>)> {
+        let findings = self.checks.iter_mut().flat_map(|check| &mut check.findings);
+        let consequences = findings.flat_map(|finding| &mut finding.consequences);
+        let identified = consequences
+            .map(|it| (identities((&it.check, &it.kind), &it.webhooks, &it.fields), &mut it.accepted));
+        identified.collect()
+    }
+
     fn unfinished(&self) -> Vec<Unfinished> {
         let incomplete = self.incomplete().map(|(check, result)| Unfinished {
             check: check.id.clone(),

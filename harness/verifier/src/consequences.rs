@@ -195,6 +195,7 @@ fn consequence(check: &str, finding: &Finding) -> Consequence {
         message: finding.message.clone(),
         webhooks: finding.webhooks.keys().cloned().collect(),
         fields: finding.fields.clone(),
+        accepted: None,
     }
 }
 

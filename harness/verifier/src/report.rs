@@ -270,6 +270,9 @@ pub struct Consequence {
     /// The fields that are part of the finding's identity.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub fields: BTreeSet<String>,
+    /// The reason in the baseline, if the baseline accepts the finding, even if it does not accept the cause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<String>,
 }
 
 /// A review that was sent to a webhook, and the reply.
@@ -468,9 +471,7 @@ impl Report {
         self.shard.is_none() && self.webhooks.keys().any(|name| self.is_untried(name))
     }
 
-    /// Returns the finding that lists the webhook's findings of `check` as a consequence.
-    ///
-    /// Returns `None` if the check lists a finding of the webhook itself.
+    /// Returns the finding that has the webhook's findings of `check` as consequences; `None` if `check` lists its own.
     pub fn cause_of(&self, check: &CheckReport, webhook: &str) -> Option<(&CheckReport, &Finding)> {
         if check.findings_of(webhook).next().is_some() {
             return None;

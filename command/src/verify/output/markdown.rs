@@ -12,8 +12,8 @@ use output::OneLine;
 use super::order;
 use super::remarks;
 use super::table::{self, Line};
-use super::text::{self as people, CheckCounts, MAX_DIFFERENCES, kind_and_fields};
-use super::{details, word};
+use super::text::{self as people, CheckCounts, MAX_DIFFERENCES};
+use super::{AcceptedFinding, details, word};
 use crate::baseline::stale;
 use crate::check_help;
 use crate::diagnostic::several;
@@ -96,20 +96,15 @@ fn remarks(text: &mut String, report: &Report) {
 
 /// Appends the findings that the baseline accepts, and the baseline entries without a finding.
 fn accepted(text: &mut String, report: &Report) {
-    let mut accepted = report
-        .findings()
-        .filter_map(|(check, finding)| Some((check, finding, finding.accepted.as_ref()?)))
-        .peekable();
-    if accepted.peek().is_some() {
+    let accepted = super::accepted(report);
+    if !accepted.is_empty() {
         text.push_str(
             "\n### Accepted by the baseline\n\n| check | webhooks | finding | reason |\n|---|---|---|---|\n",
         );
     }
-    for (check, finding, reason) in accepted {
-        let webhooks: Vec<&str> = finding.webhooks.keys().map(String::as_str).collect();
-        let (webhooks, kind, reason) =
-            (cell(&webhooks.join(", ")), cell(&kind_and_fields(finding)), cell(reason));
-        let _ = writeln!(text, "| {} | {webhooks} | {kind} | {reason} |", check.id);
+    for AcceptedFinding { check, webhooks, what, reason, .. } in accepted {
+        let cells = [check, &webhooks, &what, &reason].map(cell);
+        let _ = writeln!(text, "| {} |", cells.join(" | "));
     }
     for entry in &report.stale {
         let _ = writeln!(

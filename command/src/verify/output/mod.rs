@@ -256,6 +256,52 @@ fn consequences(finding: &Finding) -> Option<String> {
     (!finding.consequences.is_empty()).then(|| checks.collect::<Vec<_>>().join(", "))
 }
 
+/// A finding that the baseline accepts.
+struct AcceptedFinding<'a> {
+    check: &'a str,
+    webhooks: String,
+    /// The kind of the finding and the fields that are part of its identity, such as `not idempotent: spec.volumes`.
+    what: String,
+    /// The reason in the baseline, and the cause if it is a new finding.
+    reason: String,
+    /// Whether this run adds the finding to the baseline.
+    added: bool,
+}
+
+/// Returns the findings that the baseline accepts, including those that are consequences of new findings.
+fn accepted(report: &Report) -> Vec<AcceptedFinding<'_>> {
+    let names = |webhooks: &mut dyn Iterator<Item = &String>| {
+        webhooks.map(String::as_str).collect::<Vec<_>>().join(", ")
+    };
+    let mut accepted = Vec::new();
+    for (check, finding) in report.findings() {
+        if let Some(reason) = &finding.accepted {
+            accepted.push(AcceptedFinding {
+                check: &check.id,
+                webhooks: names(&mut finding.webhooks.keys()),
+                what: kind_and_fields(&finding.kind, &finding.fields),
+                reason: reason.clone(),
+                added: finding.added,
+            });
+            continue;
+        }
+        let known = finding.consequences.iter().filter_map(|it| Some((it, it.accepted.as_ref()?)));
+        accepted.extend(known.map(|(it, reason)| AcceptedFinding {
+            check: &it.check,
+            webhooks: names(&mut it.webhooks.iter()),
+            what: kind_and_fields(&it.kind, &it.fields),
+            reason: format!("{reason}; this run reports it as a consequence of {}", check.id),
+            added: false,
+        }));
+    }
+    accepted
+}
+
+fn kind_and_fields(kind: &str, fields: &BTreeSet<String>) -> String {
+    let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+    if fields.is_empty() { kind.to_owned() } else { format!("{kind}: {}", fields.join(", ")) }
+}
+
 /// Returns the fields in which only other objects have the finding.
 fn other_fields(finding: &Finding) -> Option<String> {
     const MAX_FIELDS: usize = 20;

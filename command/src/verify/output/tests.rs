@@ -87,6 +87,11 @@ fn report() -> Report {
                 ], "findings": []},
         ],
     });
+    report["checks"][0]["findings"][0]["consequences"] = json!([
+        {"check": "V02", "kind": "new", "severity": "error", "message": "m", "webhooks": ["injector/a.example.com"]},
+        {"check": "V10", "kind": "loops", "severity": "error", "message": "m", "webhooks": ["injector/a.example.com"],
+            "fields": ["spec.nodeSelector"], "accepted": "known"},
+    ]);
     report["stale"] = json!([{"check": "V02", "kind": "misses", "webhook": "injector/b.example.com",
         "place": {"file": "./base line.yaml", "line": 9}}]);
     report["webhooks"] = json!({

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::order;
 use super::remarks::{self, MAX_IDS};
 use super::table;
-use super::{caveats, consequences, examples, other_fields};
+use super::{AcceptedFinding, caveats, consequences, examples, other_fields};
 use crate::ExitCode;
 use crate::baseline::{self, stale};
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
@@ -191,27 +191,15 @@ fn added(text: &mut String, report: &Report) {
     }
 }
 
-/// Returns the kind of a finding and the fields that are part of its identity, such as `not idempotent: spec.volumes`.
-pub(super) fn kind_and_fields(finding: &Finding) -> String {
-    let fields: Vec<&str> = finding.fields.iter().map(String::as_str).collect();
-    if fields.is_empty() { finding.kind.clone() } else { format!("{}: {}", finding.kind, fields.join(", ")) }
-}
-
 /// Appends the findings that the baseline already accepts, and the baseline entries without a finding.
 fn accepted(text: &mut String, report: &Report) {
-    let accepted = report.findings().filter(|(_, finding)| !finding.added);
-    let accepted = accepted.filter_map(|(check, finding)| Some((check, finding, finding.accepted.as_ref()?)));
-    for (index, (check, finding, reason)) in accepted.enumerate() {
+    let accepted = super::accepted(report).into_iter().filter(|finding| !finding.added);
+    for (index, AcceptedFinding { check, webhooks, what, reason, .. }) in accepted.enumerate() {
         if index == 0 {
             text.push('\n');
         }
-        let webhooks: Vec<&str> = finding.webhooks.keys().map(String::as_str).collect();
-        let _ = writeln!(
-            text,
-            "{FAINT}accepted[{}]{FAINT:#} {}",
-            check.id,
-            OneLine(format!("{}: {} ({reason})", webhooks.join(", "), kind_and_fields(finding)))
-        );
+        let what = OneLine(format!("{webhooks}: {what} ({reason})"));
+        let _ = writeln!(text, "{FAINT}accepted[{}]{FAINT:#} {what}", OneLine(check));
     }
     for entry in &report.stale {
         text.push('\n');
@@ -308,7 +296,7 @@ fn findings_by_severity(report: &Report) -> String {
     let findings = several(new, "finding");
     let findings = if counts.is_empty() { findings } else { format!("{findings} ({counts})") };
     let added = report.findings().filter(|(_, finding)| finding.added).count();
-    format!("{findings}{}", baseline::counts(report.findings().count() - new, added))
+    format!("{findings}{}", baseline::counts(super::accepted(report).len(), added))
 }
 
 /// Returns the number of objects and calls, such as `12 objects (shard 1/4), 96 calls`.
