@@ -406,6 +406,30 @@ mod tests {
     }
 
     #[test]
+    fn the_representative_objects_have_the_values_that_policies_often_reject() {
+        let deployments = built(&["apps"], &["deployments"], &json!({}), Extent::Representative);
+        let values = |objects: &[Value], pointer: &str| -> BTreeSet<String> {
+            objects.iter().map(|object| object.pointer(pointer).unwrap_or(&Value::Null).to_string()).collect()
+        };
+        let replicas = ["0", "1", "2", "50", "null"].map(str::to_owned);
+        assert_eq!(values(&deployments, "/spec/replicas"), BTreeSet::from(replicas));
+        let pods = built(&[""], &["pods"], &json!({}), Extent::Representative);
+        for (objects, spec) in [(&deployments, "/spec/template/spec"), (&pods, "/spec")] {
+            let container = format!("{spec}/containers/0");
+            let images = values(objects, &format!("{container}/image"));
+            for part in [":latest", "@sha256:", "\"app\"", ":1", ":5000/"] {
+                assert!(images.iter().any(|image| image.contains(part)), "{part}: {images:?}");
+            }
+            let privileged = values(objects, &format!("{container}/securityContext/privileged"));
+            assert_eq!(privileged, BTreeSet::from(["null".to_owned(), "true".to_owned()]), "{spec}");
+            let host_network = values(objects, &format!("{spec}/hostNetwork"));
+            assert_eq!(host_network, BTreeSet::from(["null".to_owned(), "true".to_owned()]), "{spec}");
+            let limits = values(objects, &format!("{container}/resources/limits"));
+            assert!(limits.contains("null"), "{limits:?}");
+        }
+    }
+
+    #[test]
     fn the_representative_objects_begin_with_one_of_each_kind() {
         let objects = built(&["*"], &["*"], &json!({}), Extent::Representative);
         let kinds = |objects: &[Value]| objects.iter().map(GroupVersionKind::from_object).collect::<Vec<_>>();

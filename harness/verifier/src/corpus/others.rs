@@ -18,15 +18,20 @@ type Make = fn(usize) -> Value;
 
 /// The kinds other than Pod, each with its `apiVersion`, `kind`, and generator.
 pub(super) const KINDS: [(&str, &str, Make); 11] = [
-    ("apps/v1", "Deployment", |index| workload(index, &json!({"replicas": 2}), "Always")),
-    ("apps/v1", "StatefulSet", |index| workload(index, &json!({"serviceName": "app"}), "Always")),
+    ("apps/v1", "Deployment", |index| workload(index, &replicas(index), "Always")),
+    ("apps/v1", "StatefulSet", |index| {
+        let mut more = replicas(index);
+        set(&mut more, &["serviceName"], "app");
+        workload(index, &more, "Always")
+    }),
     ("apps/v1", "DaemonSet", |index| workload(index, &json!({}), "Always")),
-    ("apps/v1", "ReplicaSet", |index| workload(index, &json!({"replicas": 1}), "Always")),
-    (
-        "v1",
-        "ReplicationController",
-        |index| json!({"spec": {"replicas": 1, "selector": {"app": "app"}, "template": template(index, "Always")}}),
-    ),
+    ("apps/v1", "ReplicaSet", |index| workload(index, &replicas(index), "Always")),
+    ("v1", "ReplicationController", |index| {
+        let mut spec = replicas(index);
+        set(&mut spec, &["selector"], json!({"app": "app"}));
+        set(&mut spec, &["template"], template(index, "Always"));
+        json!({"spec": spec})
+    }),
     ("batch/v1", "Job", |index| json!({"spec": {"template": template(index, "Never")}})),
     ("batch/v1", "CronJob", |index| {
         json!({"spec": {
@@ -44,6 +49,17 @@ pub(super) fn object((api_version, kind, make): (&str, &str, Make), index: usize
     let mut object = make(index);
     super::complete(&mut object, api_version, kind, index);
     object
+}
+
+/// Returns the field `replicas`, which policies often limit; each of five consecutive indexes has another value.
+fn replicas(index: usize) -> Value {
+    match index % REPRESENTATIVES.len() {
+        0 => json!({"replicas": 2}),
+        1 => json!({"replicas": 50}),
+        2 => json!({"replicas": 1}),
+        3 => json!({}),
+        _ => json!({"replicas": 0}),
+    }
 }
 
 /// Returns the Pod template with this index. The stride between Pods ensures that all features occur.
@@ -82,7 +98,7 @@ fn service(index: usize) -> Value {
         1 => set(&mut spec, &["type"], "LoadBalancer"),
         2 => set(&mut spec, &["clusterIP"], "None"),
         3 => set(&mut spec, &[], json!({"type": "ExternalName", "externalName": "example.com"})),
-        4 => set(&mut spec, &["sessionAffinity"], "ClientIP"),
+        4 => set(&mut spec, &["type"], "NodePort") && set(&mut spec, &["sessionAffinity"], "ClientIP"),
         _ => true,
     };
     json!({"spec": spec})

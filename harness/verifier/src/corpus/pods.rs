@@ -91,10 +91,14 @@ const FEATURES: [Feature; 18] = [
         });
         metadata(pod, &["ownerReferences"], json!([owner]));
     },
-    |pod| metadata(pod, &["finalizers"], json!(["example.com/finalizer"])),
+    |pod| {
+        metadata(pod, &["finalizers"], json!(["example.com/finalizer"]));
+        container(pod, "securityContext", json!({"privileged": true}));
+    },
     |pod| {
         metadata(pod, &["annotations", MIRROR], json!("5d41402abc4b2a76b9719d911017c592"));
         spec(pod, "nodeName", json!("node-1"));
+        container(pod, "securityContext", json!({"privileged": true}));
     },
     |pod| {
         container(
@@ -169,13 +173,24 @@ pub(super) fn representatives() -> impl Iterator<Item = usize> {
     (0..FEATURES.len()).map(|feature| feature * VARIANTS + feature * 7 % VARIANTS)
 }
 
+/// Returns the image of a container: in most variants with a version as its tag.
+fn image(name: &str, variant: usize) -> String {
+    match variant {
+        2 => format!("example.com/{name}:latest"),
+        4 => format!("example.com/{name}@sha256:{}", "0123456789abcdef".repeat(4)),
+        6 => name.to_owned(),
+        11 => format!("registry.example.com:5000/{name}:1"),
+        _ => format!("example.com/{name}:1"),
+    }
+}
+
 /// Returns the Pod with this index. The features repeat after [`COUNT`] Pods.
 pub(super) fn pod(index: usize) -> Value {
     let (feature, variant) = (index / VARIANTS, index % VARIANTS);
     let containers: Vec<Value> = ["app", "worker", "cache"]
         .iter()
         .take(1 + (variant + feature) % 3)
-        .map(|name| json!({"name": name, "image": format!("example.com/{name}:1")}))
+        .map(|name| json!({"name": name, "image": image(name, variant)}))
         .collect();
     let mut pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": super::metadata(variant, index), "spec": {"containers": containers},
