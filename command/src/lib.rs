@@ -48,6 +48,7 @@ mod unbound_policies;
 mod v1beta1;
 mod verdict;
 mod verify;
+mod yaml_types;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};

@@ -384,3 +384,40 @@ fn multi_line_error_is_printed_below_the_source_line() {
     let found = prints(&lint_with_input(&["-c", "-"], &text), 1);
     assert!(!found.contains("\\n") && found.contains("\n   |    | ...."), "{found}");
 }
+
+#[test]
+fn strings_that_yaml_reads_as_other_types_do_not_hide_other_errors() {
+    let configuration = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: hook, labels: {on: yes}}
+webhooks:
+- name: hook.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  timeoutSeconds: 60
+  clientConfig: {service: {namespace: hooks, name: y, path: /validate}}
+  rules: [{operations: [create], apiGroups: [apps], apiVersions: [v1], resources: [deployments, 0777]}]
+";
+    let output = lint_with_input(&["-c", "-", "--check", "L01", "-o", "json"], configuration);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let findings = report["findings"].as_array().expect("a list");
+    let found: Vec<(&str, &str)> = findings
+        .iter()
+        .map(|finding| (finding["field"].as_str().unwrap_or(""), finding["help"].as_str().unwrap_or("")))
+        .collect();
+    let quote = |written: &str, kind: &str| {
+        format!("Quote the value: YAML reads `{written}` without quotes as {kind}.")
+    };
+    let other = "Correct the field that the message names.";
+    assert_eq!(
+        found,
+        [
+            ("metadata.labels.on", &*quote("yes", "a boolean")),
+            ("webhooks[0].clientConfig.service.name", &*quote("y", "a boolean")),
+            ("webhooks[0].rules[0].resources[1]", &*quote("0777", "a number")),
+            ("webhooks[0].rules[0].operations[0]", other),
+            ("webhooks[0].timeoutSeconds", other),
+        ]
+    );
+}

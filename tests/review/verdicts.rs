@@ -370,3 +370,13 @@ fn terminal_escapes_of_a_webhook_are_removed() {
     assert!(!said.stdout.contains(steers), "{:?}", said.stdout);
     assert!(!said.stdout.lines().any(|line| line.starts_with("Error: all")), "{}", said.stdout);
 }
+
+#[test]
+fn a_string_that_yaml_reads_as_a_boolean_is_to_be_quoted() {
+    let settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {debug: yes}}\n";
+    let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: default}}\n";
+    let files = files([("settings.yaml", settings), ("namespace.yaml", namespace)]);
+    let said = files.review("-f settings.yaml --with namespace.yaml");
+    let help = "  = help: quote the value: YAML reads values such as `y`, `on`, or `true` without quotes as a boolean\n";
+    assert!(said.stdout.contains("cannot unmarshal bool") && said.stdout.contains(help), "{}", said.stdout);
+}

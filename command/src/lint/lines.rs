@@ -100,6 +100,27 @@ impl Outline {
         }
         (line > 0).then_some(line)
     }
+
+    /// Returns the value of a field as it is written in `text`, the text of the file, if it is a scalar other than a
+    /// string.
+    pub(super) fn written<'t>(&self, field: &str, text: &'t str) -> Option<&'t str> {
+        let mut node = &self.0;
+        for name in field.split(['.', '[', ']']).filter(|name| !name.is_empty()) {
+            node = match &node.value {
+                Node::Map(members) => {
+                    members.iter().rfind(|(key, _)| key.value == name).map(|(_, value)| value)
+                }
+                Node::List(items) => name.parse().ok().and_then(|index: usize| items.get(index)),
+                Node::Leaf(_) => None,
+            }?;
+        }
+        let Node::Leaf(None) = node.value else { return None };
+        let (line, column) = (node.referenced.line(), node.referenced.column());
+        let line = text.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?)?;
+        let (start, _) = line.char_indices().nth(usize::try_from(column).ok()?.checked_sub(1)?)?;
+        let scalar = line.get(start..)?.split([',', '}', ']', ' ', '\t']).next()?;
+        (!scalar.is_empty()).then_some(scalar)
+    }
 }
 
 impl<'de> Deserialize<'de> for Node {
@@ -215,6 +236,23 @@ items:
             (2, "kind", 17),
         ] {
             assert_eq!(outlines[object].line_of(field), Some(line), "{object} {field}");
+        }
+    }
+
+    #[test]
+    fn a_boolean_or_a_number_is_known_as_it_is_written() {
+        let text = "kind: A\napiVersion: v1\nspec:\n  a: {name: y, other: \"y\"}\n  b:\n  - 0777 # mode\n  - on\n  c: 1e3\n";
+        let outline = &outlines(text, 1)[0];
+        for (field, expected) in [
+            ("spec.a.name", Some("y")),
+            ("spec.a.other", None),
+            ("spec.b[0]", Some("0777")),
+            ("spec.b[1]", Some("on")),
+            ("spec.c", Some("1e3")),
+            ("spec.b", None),
+            ("spec.missing", None),
+        ] {
+            assert_eq!(outline.written(field, text), expected, "{field}");
         }
     }
 

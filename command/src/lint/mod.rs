@@ -5,6 +5,7 @@ mod lines;
 mod list;
 mod output;
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -26,7 +27,7 @@ use crate::machine_readable::LINT_VERSION;
 use crate::report_file::{ReportFile, SummaryFile};
 use crate::verify::chosen::Skip;
 use crate::verify::output::{FailOn, Format};
-use crate::{ExitCode, Failure, check_help, documents, screen};
+use crate::{ExitCode, Failure, check_help, documents, screen, yaml_types};
 
 /// Check webhook configurations and admission policies without calling anything.
 ///
@@ -235,6 +236,9 @@ impl Lint {
             let text = places.get(found.position).map(|located| &*located.text);
             let index = usize::try_from(line).unwrap_or(usize::MAX).saturating_sub(1);
             let source = text.and_then(|text| text.lines().nth(index)).map(str::to_owned);
+            let outline = places.get(found.position).and_then(|located| located.outline.as_ref());
+            let written = outline.zip(text).and_then(|(outline, text)| outline.written(&found.field, text));
+            let quoting = yaml_types::help(&found.message, written);
             Finding {
                 check: found.check.id,
                 severity: found.severity,
@@ -245,7 +249,7 @@ impl Lint {
                 kind: found.kind,
                 message: found.message,
                 why: found.why,
-                help: found.help,
+                help: quoting.map_or(Cow::Borrowed(found.help), |help| Cow::Owned(sentence(&help))),
                 page: page(found.check),
                 source,
                 accepted: None,
@@ -275,6 +279,12 @@ impl Lint {
             unreadable: linted.unreadable,
         }
     }
+}
+
+/// Returns the advice as a sentence, as in the documentation of the checks.
+fn sentence(advice: &str) -> String {
+    let (first, rest) = advice.split_at(advice.chars().next().map_or(0, char::len_utf8));
+    format!("{}{rest}.", first.to_uppercase())
 }
 
 /// Returns the name of a webhook configuration, an admission policy, or a binding, or `None` for any other object.

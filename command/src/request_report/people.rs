@@ -15,6 +15,7 @@ use super::webhooks::{CallReport, ConditionReport, Outcome, Skipped, WebhookRepo
 use super::{Report, conversions, policies};
 use crate::screen::Marks;
 use crate::style::{BAD, FAINT, GOOD, NOT_DONE, brief};
+use crate::yaml_types;
 
 /// Formats the report of a request: the decision, the calls, and their changes.
 ///
@@ -26,6 +27,9 @@ pub(crate) fn text(report: &Report, verbose: bool, marks: Marks, places: &Webhoo
     } else {
         let style = style(report.verdict());
         let _ = writeln!(text, "{style}{}{style:#}", decision(&report.decision.message));
+        if let Some(help) = yaml_types::help(&report.decision.message, None) {
+            let _ = writeln!(text, "  {FAINT}= help:{FAINT:#} {help}");
+        }
     }
     for warning in &report.warnings {
         let _ = writeln!(text, "{NOT_DONE}Warning:{NOT_DONE:#} {}", OneLine(warning));

@@ -8,7 +8,8 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::failure::{Outcome, StepFailure};
-use super::{hints, invalid_fields};
+use super::invalid_fields;
+use crate::yaml_types;
 
 /// A response from the API server.
 #[derive(Clone, Debug)]
@@ -126,7 +127,7 @@ impl Answer {
         if self.is_success() {
             return Ok(self);
         }
-        let help = hints::for_message(self.message()).or_else(|| invalid_fields::unknown_fields(&self));
+        let help = yaml_types::help(self.message(), None).or_else(|| invalid_fields::unknown_fields(&self));
         Err(StepFailure::new(self.decision()).with_help(help))
     }
 

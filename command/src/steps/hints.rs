@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::invalid_fields::unknown_fields;
 use super::world::World;
+use crate::yaml_types;
 
 impl World {
     /// Explains how to fix the last request, if it failed for a known reason other than a webhook.
@@ -23,22 +24,8 @@ impl World {
         self.last
             .as_ref()
             .filter(|answer| !answer.is_success())
-            .and_then(|answer| for_message(answer.message()).or_else(|| unknown_fields(answer)))
+            .and_then(|answer| yaml_types::help(answer.message(), None).or_else(|| unknown_fields(answer)))
     }
-}
-
-/// Explains how to fix an object that the server cannot decode, based on the server's message.
-pub(super) fn for_message(message: &str) -> Option<String> {
-    let (kind, field) = message.split_once("cannot unmarshal ")?.1.split_once(" into Go struct field ")?;
-    let is_text_map = ["ObjectMeta.metadata.labels", "ObjectMeta.metadata.annotations"]
-        .iter()
-        .any(|map| field.starts_with(map));
-    let example = match kind {
-        "bool" => "such as \"on\" or \"true\", which YAML reads as a boolean without quotes",
-        "number" => "such as \"1\", which YAML reads as a number without quotes",
-        _ => return None,
-    };
-    is_text_map.then(|| format!("quote the values of labels and annotations, {example}"))
 }
 
 /// Names the first `caBundle` in a webhook configuration that is not base64, such as a placeholder.
@@ -69,21 +56,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn a_label_that_is_not_a_string_is_to_be_quoted() {
-        let message = |kind: &str, field: &str| {
-            format!(
-                "json: cannot unmarshal {kind} into Go struct field ObjectMeta.metadata.{field} of type string"
-            )
-        };
-        let hint = for_message(&message("bool", "labels")).unwrap();
-        assert!(hint.contains("such as \"on\" or \"true\""), "{hint}");
-        let hint = for_message(&message("number", "annotations")).unwrap();
-        assert!(hint.contains("such as \"1\""), "{hint}");
-        assert_eq!(for_message(&message("bool", "name")), None);
-        assert_eq!(for_message("configmaps \"a\" not found"), None);
-    }
 
     #[test]
     fn a_placeholder_in_a_ca_bundle_is_named() {

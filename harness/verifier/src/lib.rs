@@ -78,6 +78,7 @@ mod turn;
 mod validity;
 pub mod violation;
 pub mod webhook_probe;
+mod wrong_type;
 
 // The public interface:
 pub use self::check::{Audience, Check, Disruption, Probe, Repeatability};

@@ -8,6 +8,7 @@ mod text;
 use harness::verify::report::StaleEntry;
 use harness::verify::{Check, Severity};
 use serde::Serialize;
+use std::borrow::Cow;
 
 use crate::baseline;
 use crate::check_help::{is_verbose_note, linted};
@@ -61,7 +62,7 @@ pub(super) struct Finding {
     #[serde(skip)]
     pub(super) why: &'static str,
     /// The advice on how to fix the finding.
-    pub(super) help: &'static str,
+    pub(super) help: Cow<'static, str>,
     /// The page of the Kubernetes documentation about the check.
     pub(super) page: &'static str,
     /// The text of the line in the file.

@@ -111,7 +111,7 @@ fn grouped<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<Vec<&'a Findi
     let mut positions = BTreeMap::new();
     for finding in findings {
         let about_webhook = finding.webhook.contains('/');
-        let key = (finding.check, finding.severity, finding.message.as_str(), finding.help, about_webhook);
+        let key = (finding.check, finding.severity, finding.message.as_str(), &finding.help, about_webhook);
         let position = *positions.entry(key).or_insert(groups.len());
         match groups.get_mut(position) {
             Some(group) => group.push(finding),
@@ -159,7 +159,7 @@ fn diagnostic(same: &[&Finding], explained: &mut BTreeSet<&'static str>) -> Opti
     if explained.insert(first.check) {
         shown.note("why", first.why);
     }
-    shown.note("help", first.help);
+    shown.note("help", &*first.help);
     shown.note("docs", format!("admit lint --explain {}", first.check));
     Some(shown)
 }

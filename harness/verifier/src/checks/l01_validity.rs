@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::l07_ca_bundle::{is_injected, is_placeholder};
 use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
+use crate::wrong_type;
 
 pub(super) const CHECK: Check = Check {
     id: "L01",
@@ -24,8 +25,8 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Manifests(run),
 };
 
-/// The maximum number of values of `caBundle` that are not base64 to report in a configuration.
-const MAX_CA_BUNDLES: usize = 64;
+/// The maximum number of values that cannot be decoded to report in a configuration.
+const MAX_UNDECODABLE: usize = 64;
 
 fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
     let mut defects = Vec::new();
@@ -41,21 +42,26 @@ fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
             defects.push(Defect { position, violation });
         };
         let mut complete = configuration.clone();
-        let mut bundles = 0;
+        let mut undecodable = 0;
         let is_decoded = loop {
             let Err(status) = manifests.cluster_fixture.unknown_fields(&complete) else { break true };
             let what = &status.message;
-            let is_base64 = bundles < MAX_CA_BUNDLES && what.contains("illegal base64 data");
-            let Some(field) = invalid_ca_bundle(&complete).filter(|_| is_base64) else {
-                let field = field_of_wrong_type(&complete, what, &manifests.cluster_fixture);
-                refused("cannot be decoded", what, &field);
-                break false;
-            };
+            let bundle = what.contains("illegal base64 data").then(|| invalid_ca_bundle(&complete)).flatten();
+            let is_bundle = bundle.is_some();
+            let field =
+                bundle.unwrap_or_else(|| field_of_wrong_type(&complete, what, &manifests.cluster_fixture));
             refused("cannot be decoded", what, &field);
-            // The other fields are valid or invalid whatever the caBundle is.
-            let Some(bundle) = complete.pointer_mut(&pointer(&field)) else { break false };
-            *bundle = Value::from("");
-            bundles += 1;
+            undecodable += 1;
+            // The other fields are valid or invalid whatever the string is.
+            let has_string = is_bundle || what.ends_with(" of type string");
+            let value = complete.pointer_mut(&pointer(&field)).filter(|_| has_string);
+            match value {
+                Some(value) if undecodable < MAX_UNDECODABLE && is_bundle => *value = Value::from(""),
+                Some(value @ (Value::Bool(_) | Value::Number(_))) if undecodable < MAX_UNDECODABLE => {
+                    *value = Value::from(value.to_string());
+                }
+                _ => break false,
+            }
         };
         if !is_decoded {
             continue;
@@ -128,12 +134,12 @@ fn field_of_wrong_type(configuration: &Value, message: &str, cluster_fixture: &C
     };
     let path = message.split_once("Go struct field ").and_then(|(_, rest)| rest.split_once(" of type "));
     let path = path.and_then(|(path, _)| path.split_once('.')).map_or("", |(_, path)| path);
-    match (path.strip_prefix("webhooks."), webhooks.iter().position(is_wrong)) {
-        (Some(field), Some(index)) => {
-            let outermost = field.split('.').next().unwrap_or_default();
-            format!("webhooks[{index}].{outermost}")
+    let wrong = webhooks.iter().enumerate().find(|(_, webhook)| is_wrong(webhook));
+    match wrong.filter(|_| ["", "webhooks"].contains(&path.split('.').next().unwrap_or_default())) {
+        Some((index, webhook)) => {
+            let at = format!("webhooks[{index}]");
+            wrong_type::field(webhook, &at, message).unwrap_or(at)
         }
-        (None, Some(index)) => format!("webhooks[{index}]"),
-        (_, None) => path.to_owned(),
+        None => wrong_type::field(configuration, "", message).unwrap_or_else(|| path.to_owned()),
     }
 }

@@ -5,6 +5,7 @@ use kubernetes_types::status::StatusCause;
 use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 use crate::policies::PolicyObject;
+use crate::wrong_type;
 
 pub(super) const CHECK: Check = Check {
     id: "L11",
@@ -39,8 +40,10 @@ fn violations(object: &PolicyObject) -> impl Iterator<Item = Violation> {
         violation
             .with_help("Set apiVersion to admissionregistration.k8s.io/v1 if all of your clusters serve it.")
     });
-    let undecodable =
-        object.undecodable.as_ref().map(|status| rejected("cannot be decoded", &status.message, ""));
+    let undecodable = object.undecodable.as_ref().map(|status| {
+        let field = wrong_type::field(&object.object, "", &status.message).unwrap_or_default();
+        rejected("cannot be decoded", &status.message, &field)
+    });
     let unknown = object.unknown_fields.iter().map(move |field| {
         let error = format!("strict decoding error: unknown field \"{field}\"");
         rejected("unknown field", &error, field).with_help("Correct the spelling, or remove the field.")
