@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use kubernetes_admission::attributes::Attributes;
+use kubernetes_admission::attributes::{Attributes, GroupVersionKind};
 use kubernetes_admission::config::{FailurePolicy, ReinvocationPolicy};
 use kubernetes_admission::policy::{ExpressionPart, MutatingPolicy, PatchType, PolicyRun};
 use kubernetes_api_server::ClusterFixture;
+use kubernetes_types::schema::{Kind, MESSAGES};
 
 use super::match_conditions::CORRECT_NAME;
 use super::policy_examples::{example_requests, mutated, without_params};
 use crate::policies::{MutationTrial, Parsed, PolicyObject};
+use crate::similar_name::most_similar;
 use crate::violation::Violation;
 
 /// The parts of kube-apiserver's error messages that a finding is about.
@@ -67,8 +69,13 @@ fn failing(
         if !has_value(record, index) || known.iter().any(|known| known.field == field) {
             continue;
         }
-        let message =
-            format!("on {} of {}: {error}; {follows}", request.operation, request.resource.group_resource());
+        let similar = similar_field(&request.kind, error);
+        let similar = similar.map(|similar| format!(" (did you mean {similar}?)")).unwrap_or_default();
+        let message = format!(
+            "on {} of {}: {error}{similar}; {follows}",
+            request.operation,
+            request.resource.group_resource()
+        );
         let violation = if error.contains(errors::ATOMIC) {
             Violation::new("atomic field", message)
         } else if error.contains(errors::UNDECLARED) {
@@ -83,6 +90,24 @@ fn failing(
         violations.push(violation.at(field));
     }
     violations
+}
+
+/// Returns the field that is most similar to the undeclared field in kube-apiserver's error about an object of `kind`.
+///
+/// Returns `None` for custom resources.
+fn similar_field(kind: &GroupVersionKind, error: &str) -> Option<&'static str> {
+    let (before, _) = error.split_once(&format!(": {}", errors::UNDECLARED))?;
+    let path = before.rsplit([' ', '\n']).next()?;
+    let mut names: Vec<&str> = path.split('.').filter(|name| !name.is_empty()).collect();
+    let unknown = names.pop()?;
+    let mut message = MESSAGES.get(MESSAGES.of_kind(kind)?);
+    for name in names {
+        // A list item has a position or a key in brackets.
+        let name = name.split('[').next().unwrap_or_default();
+        let Kind::Message(id) = message.member(name)?.kind else { return None };
+        message = MESSAGES.get(id);
+    }
+    most_similar(unknown, message.members().iter().map(|field| field.name))
 }
 
 /// Returns whether the expression of a mutation has a value. L15 reports expressions that fail.
@@ -129,6 +154,22 @@ mod tests {
                 "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}],
             },
         })
+    }
+
+    #[test]
+    fn undeclared_field_has_a_similar_one() {
+        let kind = GroupVersionKind::new("apps", "v1", "Deployment");
+        let error = |path: &str| {
+            format!("failed to convert patch object to typed object: {path}: field not declared in schema")
+        };
+        for (path, expected) in [
+            (".spec.template.spec.priorityClasName", Some("priorityClassName")),
+            (".spec.template.spec.containers[name=\"a\"].imagePulPolicy", Some("imagePullPolicy")),
+            (".spec.other.replica", None),
+            (".spec.somethingElse", None),
+        ] {
+            assert_eq!(similar_field(&kind, &error(path)), expected, "{path}");
+        }
     }
 
     #[test]
