@@ -303,7 +303,7 @@ fn review_reports_what_each_policy_did() {
     for part in [
         "= policy: entries (binding limit)",
         "= why: The request was rejected because the binding has the action Deny.",
-        "= help: this is the decision of the policy; ",
+        "= help: the policy rejects such requests; ",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }

@@ -163,7 +163,8 @@ async fn a_service_is_found_where_the_command_line_says() {
           = request: CREATE Pod default/web (pod.yaml:1)
           = status: 403 Forbidden
           = why: The request would also have failed with failurePolicy Ignore.
-          = help: this is the decision of the webhook; see its documentation and log
+          = help: the webhook rejects such requests; change the object, or read the documentation and the
+                  log of the webhook
           = docs: admit explain-error MESSAGE
 
         Webhooks

@@ -56,7 +56,8 @@ fn a_denial_has_the_words_of_the_api_server_and_advice() {
           = request: CREATE Pod shop/web (pod.yaml:1)
           = status: 400
           = why: The request would also have failed with failurePolicy Ignore.
-          = help: this is the decision of the webhook; see its documentation and log
+          = help: the webhook rejects such requests; change the object, or read the documentation and the
+                  log of the webhook
           = docs: admit explain-error MESSAGE
         note: namespace "shop" was created for this review
 
