@@ -22,7 +22,7 @@ pub(crate) struct UnboundPolicy {
 pub(crate) enum Source {
     /// The objects that the steps of a scenario create.
     Scenario,
-    /// The objects in the files of `--with`.
+    /// The objects in the files of `-c` and `--with`.
     With,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn unbound(objects: &[&Value], source: Source) -> Vec<UnboundPolicy> 
                     format!("no {binding_kind} of the scenario has the policyName \"{policy}\"")
                 }
                 Source::With => {
-                    format!("no {binding_kind} in the files of --with has the policyName \"{policy}\"")
+                    format!("no {binding_kind} in the files has the policyName \"{policy}\"")
                 }
             };
             found.push(UnboundPolicy { phase, policy: (*policy).to_owned(), binding: None, reason });
@@ -59,7 +59,7 @@ pub(crate) fn unbound(objects: &[&Value], source: Source) -> Vec<UnboundPolicy> 
                 let reason = match source {
                     Source::Scenario => format!("the scenario does not create the {kind} \"{policy}\""),
                     Source::With => {
-                        format!("the files of --with do not contain the {kind} \"{policy}\"")
+                        format!("the files do not contain the {kind} \"{policy}\"")
                     }
                 };
                 let (policy, binding) = ((*policy).to_owned(), Some((*binding).to_owned()));

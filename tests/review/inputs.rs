@@ -286,9 +286,6 @@ fn a_report_for_programs_has_all_that_people_see() {
     assert!(annotations.contains_key("mutation.webhook.admission.k8s.io/round_0_index_0"), "{annotations:?}");
 }
 
-const POLICY: &str =
-    "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: p}}";
-
 #[test]
 fn configurations_of_existing_objects_are_reported_once() {
     let configuration = configuration("ValidatingWebhookConfiguration", NOWHERE, "");
@@ -318,7 +315,6 @@ fn a_bad_input_is_named_with_its_file_and_line() {
         ("bad-yaml.yaml", "a: [\n"),
         ("bad-kind.yaml", "---\nkind: Pod\n"),
         ("bad-policy.yaml", &good.replace("[v1]", "[v9]")),
-        ("policy.yaml", POLICY),
         ("empty/readme.txt", ""),
     ]);
     for (line, status, parts) in [
@@ -330,14 +326,6 @@ fn a_bad_input_is_named_with_its_file_and_line() {
             "-f pod.yaml -c pod.yaml",
             2,
             &["pod.yaml: the files of -c do not contain a MutatingWebhookConfiguration"],
-        ),
-        (
-            "-f pod.yaml -c policy.yaml",
-            2,
-            &[
-                "policy.yaml: the files of -c do not",
-                ": pass admission policies and their bindings with --with\n",
-            ],
         ),
         (
             "-f pod.yaml -c bad-policy.yaml",

@@ -161,14 +161,20 @@ spec: {policyName: no-lates, validationActions: [Deny]}
 
             Policies
               validating
-                -  no-latest                      not applied: no ValidatingAdmissionPolicyBinding in the files of --with has the policyName "no-latest"
-                -  no-lates (binding everywhere)  not applied: the files of --with do not contain the ValidatingAdmissionPolicy "no-lates"
+                -  no-latest                      not applied: no ValidatingAdmissionPolicyBinding in the files has the policyName "no-latest"
+                -  no-lates (binding everywhere)  not applied: the files do not contain the ValidatingAdmissionPolicy "no-lates"
 
             Object
               3 changes by the server (-v shows them)
 
         "#]],
     );
+    let bound = policies.replace("no-lates,", "no-latest,");
+    let files = self::files([("settings.yaml", CONFIG_MAP), ("policies.yaml", &*bound)]);
+    let denied = files.review("-f settings.yaml -c policies.yaml");
+    assert_eq!((denied.status, &denied.stdout), (1, &files.review(line).stdout));
+    assert!(denied.stdout.contains("no-latest (binding everywhere)"), "{}", denied.stdout);
+    let files = self::files([("settings.yaml", CONFIG_MAP), ("policies.yaml", policies)]);
     let report = files.report(line);
     assert_eq!(
         report["policies"][0],
@@ -177,7 +183,7 @@ spec: {policyName: no-lates, validationActions: [Deny]}
             "round": 1,
             "policy": "no-latest",
             "outcome": "skipped",
-            "message": "no ValidatingAdmissionPolicyBinding in the files of --with has the policyName \"no-latest\"",
+            "message": "no ValidatingAdmissionPolicyBinding in the files has the policyName \"no-latest\"",
         })
     );
     assert_eq!(report["policies"][1]["binding"], "everywhere");

@@ -49,10 +49,11 @@ impl Review {
         self.check_standard_input()?;
         let html = HtmlFile::create(self.html.as_deref())?;
         let under_review = documents::read(&self.files)?;
-        let (with, existing): (Vec<_>, Vec<_>) =
+        let (with, mut existing): (Vec<_>, Vec<_>) =
             documents::read(&self.existing)?.into_iter().partition(|it| is_configuration(&it.object));
         let old = documents::read(&self.old)?;
-        let mut configurations = configurations(documents::read(&self.configurations)?)?;
+        let (mut configurations, policies) = configurations(documents::read(&self.configurations)?)?;
+        existing.extend(policies);
         add_configurations(&mut configurations, with);
         warn_about_unknown_fields(configurations.iter().chain(&existing));
         let places = locations(configurations.iter());
@@ -199,25 +200,20 @@ impl Review {
     }
 }
 
-/// Returns the webhook configurations among `documents`.
-fn configurations(documents: Vec<Document>) -> Result<Vec<Document>, Failure> {
-    let files: Vec<String> = documents.iter().map(|document| document.place.file.clone()).collect();
+/// Returns the webhook configurations among `documents`, and the admission policies with their bindings.
+fn configurations(documents: Vec<Document>) -> Result<(Vec<Document>, Vec<Document>), Failure> {
+    let file = documents.first().map(|document| document.place.file.clone());
     let (found, others): (Vec<_>, Vec<_>) =
         documents.into_iter().partition(|document| is_configuration(&document.object));
-    if let Some(file) = files.first()
-        && found.is_empty()
-    {
-        let is_policy = |it: &Document| text(&it.object, &["kind"]).contains("AdmissionPolicy");
-        let hint = if others.iter().any(is_policy) {
-            ": pass admission policies and their bindings with --with"
-        } else {
-            ""
-        };
-        return Err(Failure::usage(format!(
-            "{file}: the files of -c do not contain a MutatingWebhookConfiguration or ValidatingWebhookConfiguration{hint}"
-        )));
+    let is_policy = |it: &Document| text(&it.object, &["kind"]).contains("AdmissionPolicy");
+    let policies: Vec<Document> = others.into_iter().filter(is_policy).collect();
+    match file {
+        Some(file) if found.is_empty() && policies.is_empty() => Err(Failure::usage(format!(
+            "{file}: the files of -c do not contain a MutatingWebhookConfiguration, a \
+             ValidatingWebhookConfiguration, or an admission policy"
+        ))),
+        _ => Ok((found, policies)),
     }
-    Ok(found)
 }
 
 fn is_configuration(object: &Value) -> bool {
