@@ -6,10 +6,10 @@ use harness::verify::{Audience, Check, Repeatability, checks};
 
 use crate::diagnostic::{word, wrapped};
 
-/// Expands to the URL of a page in the documentation for this version.
+/// Expands to the URL of a page in the documentation on the default branch, because unreleased versions have no tag.
 macro_rules! documentation {
     ($page:literal) => {
-        concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/v", env!("CARGO_PKG_VERSION"), "/docs/", $page)
+        concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/HEAD/docs/", $page)
     };
 }
 pub(crate) use documentation;
