@@ -1,6 +1,6 @@
 // The findings of admit lint.
 import { useState } from "preact/hooks";
-import { Badge, Choice, Search, Section, Severity, Table, Text, Title, count, matches, useLimit } from "./ui.jsx";
+import { Badge, Choice, Search, Section, Severity, Table, Prose, Text, Title, count, matches, useLimit } from "./ui.jsx";
 
 const ORDER = ["error", "warning", "note"];
 
@@ -38,7 +38,7 @@ export function Lint({ report, base, focus }) {
                   <td><Text>{finding.webhook}</Text><br /><code><Text>{finding.field}</Text></code></td>
                   <td>
                     <Text>{finding.message}</Text>
-                    {finding.help && <p class="muted"><strong>What to change:</strong> <Text>{finding.help}</Text></p>}
+                    {finding.help && <p class="muted"><strong>What to change:</strong> <Prose>{finding.help}</Prose></p>}
                     {finding.accepted && <p class="muted"><Text>{`Accepted: ${finding.accepted}`}</Text></p>}
                   </td>
                   <td><Text>{`${finding.file}:${finding.line}`}</Text></td>

@@ -6,6 +6,11 @@ import { visible, yaml } from "./yaml.js";
 /** Text from a report. */
 export const Text = ({ children }) => visible(children ?? "");
 
+/** A sentence from a report, in which backticks mark code. */
+export const Prose = ({ children }) =>
+  String(children ?? "").split("`").map((part, index, { length }) =>
+    (index % 2 === 1 && index < length - 1 ? <code key={index}>{visible(part)}</code> : visible(index % 2 === 1 ? `\`${part}` : part)));
+
 export const count = (number, noun) => `${number.toLocaleString("en-US")} ${noun}${number === 1 ? "" : "s"}`;
 
 /** Formats a duration in milliseconds. */

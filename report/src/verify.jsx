@@ -1,7 +1,7 @@
 // A verification: the verdict on each webhook, the findings, and the results of all checks.
 import { useMemo, useState } from "preact/hooks";
 import {
-  Badge, Changes, Choice, Download, SEVERITY, Search, Section, Severity, Table, Text, Title, Yaml, count, matches, useLimit,
+  Badge, Changes, Choice, Download, Prose, SEVERITY, Search, Section, Severity, Table, Text, Title, Yaml, count, matches, useLimit,
 } from "./ui.jsx";
 import { Order } from "./order.jsx";
 import { visible } from "./yaml.js";
@@ -114,6 +114,16 @@ function Findings({ findings, webhooks }) {
   );
 }
 
+/** Groups the consequences of a finding by check and by the reason in the baseline. */
+function byCheck(consequences) {
+  const groups = new Map();
+  for (const consequence of consequences) {
+    const key = JSON.stringify([consequence.check, consequence.accepted]);
+    groups.set(key, [...(groups.get(key) ?? []), consequence]);
+  }
+  return [...groups.values()];
+}
+
 const link = (page) => (/^https:\/\//.test(page ?? "") ? page : undefined);
 
 function Finding({ check, finding }) {
@@ -134,13 +144,18 @@ function Finding({ check, finding }) {
         {finding.examples.length > 0 && <><dt>Objects</dt><dd><Text>{objects}</Text></dd></>}
         {finding.fields?.length > 0 && <><dt>Fields</dt><dd><Text>{finding.fields.join(", ")}</Text></dd></>}
         {finding.request && <><dt>Request</dt><dd><Text>{finding.request}</Text></dd></>}
-        {help && <><dt>What to change</dt><dd><Text>{help}</Text></dd></>}
+        {help && <><dt>What to change</dt><dd><Prose>{help}</Prose></dd></>}
         {finding.accepted && <><dt>Accepted</dt><dd><Text>{finding.accepted}</Text></dd></>}
         {finding.proof && <><dt>Proof</dt><dd><code><Text>{finding.proof}</Text></code></dd></>}
         {finding.consequences?.length > 0 && (
           <>
             <dt>Also fails</dt>
-            <dd><ul>{finding.consequences.map((it, index) => <li key={index}>{it.check} <Text>{it.message}</Text></li>)}</ul></dd>
+            <dd><ul>{byCheck(finding.consequences).map(([first, ...others]) => (
+              <li key={`${first.check} ${first.accepted}`}>
+                {first.check} <Text>{first.message}</Text>{others.length > 0 && ` and ${count(others.length, "similar finding")}`}
+                {first.accepted && <> (accepted: <Text>{first.accepted}</Text>)</>}
+              </li>
+            ))}</ul></dd>
           </>
         )}
       </dl>
@@ -291,7 +306,7 @@ function Remarks({ remarks }) {
             <th scope="row"><Severity severity={severity} /></th>
             <td>
               <Text>{message}</Text>
-              {help.map((text) => <p key={text} class="muted"><strong>What to do:</strong> <Text>{text}</Text></p>)}
+              {help.map((text) => <p key={text} class="muted"><strong>What to do:</strong> <Prose>{text}</Prose></p>)}
             </td>
           </tr>
         ))}
