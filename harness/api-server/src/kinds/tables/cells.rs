@@ -55,7 +55,7 @@ pub(super) fn created(object: &Value) -> &str {
     }
 }
 
-pub(super) fn age(object: &Value, context: &Context<'_>) -> String {
+pub(super) fn age_of(object: &Value, context: &Context<'_>) -> String {
     age::since(context.now, at(object, &["metadata", "creationTimestamp"]))
 }
 

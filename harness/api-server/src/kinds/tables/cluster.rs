@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::COLUMNS;
 use super::age;
 use super::cells::{
-    Cells, Context, age as age_of, amount, condition, count, created, is_true, items, joined, labels, name,
+    Cells, Context, age_of, amount, condition, count, created, is_true, items, joined, labels, name,
     number, present_or, row, text_or,
 };
 use crate::kinds::conversion::{Strategy, convert};

@@ -8,7 +8,7 @@ use kubernetes_types::json::{at, text};
 use serde_json::Value;
 
 use super::cells::{
-    Cells, Context, age, at_most, items, joined, label_selector, labels, name, number, present_or, row,
+    Cells, Context, age_of, at_most, items, joined, label_selector, labels, name, number, present_or, row,
 };
 
 pub(super) fn for_kind(kind: &str) -> Option<Cells> {
@@ -37,7 +37,7 @@ fn service(object: &Value, context: &Context<'_>) -> Vec<Value> {
         internal.unwrap_or("<none>"),
         external_ip(object),
         if ports.is_empty() { "<none>".to_owned() } else { ports },
-        age(object, context),
+        age_of(object, context),
         labels(at(object, &["spec", "selector"])),
     ]
 }
@@ -81,7 +81,7 @@ fn load_balancer(object: &Value) -> String {
 
 fn endpoints(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let subsets = items(object, &["subsets"]);
-    row![name(object), addresses(subsets), age(object, context)]
+    row![name(object), addresses(subsets), age_of(object, context)]
 }
 
 /// Formats the endpoints of subsets; lists at most [`MAX_LISTED`] of them.
@@ -130,7 +130,7 @@ fn endpoint_slice(object: &Value, context: &Context<'_>) -> Vec<Value> {
         text(object, &["addressType"]),
         at_most(&ports, MAX_LISTED),
         at_most(&addresses, MAX_LISTED),
-        age(object, context),
+        age_of(object, context),
     ]
 }
 
@@ -142,7 +142,7 @@ fn ingress(object: &Value, context: &Context<'_>) -> Vec<Value> {
         hosts(items(object, &["spec", "rules"])),
         load_balancer(object),
         if has_tls { "80, 443" } else { "80" },
-        age(object, context),
+        age_of(object, context),
     ]
 }
 
@@ -181,16 +181,16 @@ fn ingress_class(object: &Value, context: &Context<'_>) -> Vec<Value> {
         format!("{}{default}", name(object)),
         text(object, &["spec", "controller"]),
         parameters,
-        age(object, context),
+        age_of(object, context),
     ]
 }
 
 fn network_policy(object: &Value, context: &Context<'_>) -> Vec<Value> {
-    row![name(object), label_selector(at(object, &["spec", "podSelector"])), age(object, context)]
+    row![name(object), label_selector(at(object, &["spec", "podSelector"])), age_of(object, context)]
 }
 
 fn service_cidr(object: &Value, context: &Context<'_>) -> Vec<Value> {
-    row![name(object), joined(items(object, &["spec", "cidrs"]), &[]), age(object, context)]
+    row![name(object), joined(items(object, &["spec", "cidrs"]), &[]), age_of(object, context)]
 }
 
 fn ip_address(object: &Value, context: &Context<'_>) -> Vec<Value> {
@@ -204,7 +204,7 @@ fn ip_address(object: &Value, context: &Context<'_>) -> Vec<Value> {
         let slash = if part("namespace").is_empty() { "" } else { "/" };
         format!("{resource}{slash}{}/{}", part("namespace"), part("name"))
     };
-    row![name(object), text, age(object, context)]
+    row![name(object), text, age_of(object, context)]
 }
 
 #[cfg(test)]

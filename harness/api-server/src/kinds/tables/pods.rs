@@ -7,7 +7,7 @@ use kubernetes_types::json::{at, text};
 use serde_json::{Value, json};
 
 use super::age;
-use super::cells::{Cells, Context, age as age_of, condition, is_true, items, name, number, row, text_or};
+use super::cells::{Cells, Context, age_of, condition, is_true, items, name, number, row, text_or};
 
 pub(super) fn for_kind(kind: &str) -> Option<Cells> {
     (kind == "Pod").then_some(pod as Cells)

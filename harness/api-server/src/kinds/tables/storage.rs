@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kubernetes_types::json::{at, text};
 use serde_json::Value;
 
-use super::cells::{Cells, Context, age, amount, created, is_true, items, joined, name, present_or, row};
+use super::cells::{Cells, Context, age_of, amount, created, is_true, items, joined, name, present_or, row};
 
 pub(super) fn for_kind(kind: &str) -> Option<Cells> {
     Some(match kind {
@@ -66,7 +66,7 @@ fn volume(object: &Value, context: &Context<'_>) -> Vec<Value> {
         class_of(object),
         present_or(object, &["spec", "volumeAttributesClassName"], "<unset>"),
         text(object, &["status", "reason"]),
-        age(object, context),
+        age_of(object, context),
         present_or(object, &["spec", "volumeMode"], "<unset>"),
     ]
 }
@@ -87,7 +87,7 @@ fn claim(object: &Value, context: &Context<'_>) -> Vec<Value> {
         modes,
         class_of(object),
         present_or(object, &["spec", "volumeAttributesClassName"], "<unset>"),
-        age(object, context),
+        age_of(object, context),
         present_or(object, &["spec", "volumeMode"], "<unset>"),
     ]
 }
@@ -101,7 +101,7 @@ fn class(object: &Value, context: &Context<'_>) -> Vec<Value> {
         present_or(object, &["reclaimPolicy"], "Delete"),
         present_or(object, &["volumeBindingMode"], "Immediate"),
         is_true(object, &["allowVolumeExpansion"]),
-        age(object, context),
+        age_of(object, context),
     ]
 }
 
@@ -123,7 +123,7 @@ pub(super) fn default_class(classes: &[Arc<Value>]) -> String {
 }
 
 fn attributes_class(object: &Value, context: &Context<'_>) -> Vec<Value> {
-    row![name(object), text(object, &["driverName"]), age(object, context)]
+    row![name(object), text(object, &["driverName"]), age_of(object, context)]
 }
 
 fn attachment(object: &Value, context: &Context<'_>) -> Vec<Value> {
@@ -133,12 +133,12 @@ fn attachment(object: &Value, context: &Context<'_>) -> Vec<Value> {
         text(object, &["spec", "source", "persistentVolumeName"]),
         text(object, &["spec", "nodeName"]),
         is_true(object, &["status", "attached"]),
-        age(object, context),
+        age_of(object, context),
     ]
 }
 
 fn csi_node(object: &Value, context: &Context<'_>) -> Vec<Value> {
-    row![name(object), items(object, &["spec", "drivers"]).len(), age(object, context)]
+    row![name(object), items(object, &["spec", "drivers"]).len(), age_of(object, context)]
 }
 
 fn csi_driver(object: &Value, context: &Context<'_>) -> Vec<Value> {
@@ -153,6 +153,6 @@ fn csi_driver(object: &Value, context: &Context<'_>) -> Vec<Value> {
         tokens.map_or_else(|| "<unset>".to_owned(), |tokens| joined(tokens, &["audience"])),
         truth("requiresRepublish", false),
         if modes.is_empty() { "<none>".to_owned() } else { modes },
-        age(object, context),
+        age_of(object, context),
     ]
 }

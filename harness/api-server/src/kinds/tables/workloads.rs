@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::age;
 use super::cells::{
-    Cells, Context, age as age_of, amount, condition, containers, count, is_true, items, label_selector,
+    Cells, Context, age_of, amount, condition, containers, count, is_true, items, label_selector,
     labels, name, number, present_or, row, selector,
 };
 use crate::kinds::conversion::{Strategy, convert};
