@@ -27,8 +27,6 @@ pub use self::endpoints::route::is_connection;
 pub use self::kinds::rbac::AuthorizationMode;
 pub use self::kinds::service_account_tokens::authenticator::Tokens;
 pub use self::kinds::service_account_tokens::{KeyError, ServiceAccountTokens, SigningKey, VerifyingKey};
-pub use self::kinds::service_allocation::{NodePortRange, ServiceRange, ServiceRanges};
-pub use self::kinds::strategy::forget_selector;
 pub use self::plugins::{
     AdmissionPlugins, DefaultTolerationSeconds, PluginConfiguration, PodNodeSelectorConfiguration,
     PodSecurityConfiguration, PodSecurityDefaults, PodSecurityExemptions, SelectionError,
@@ -39,3 +37,5 @@ pub use self::registry::unknown_fields::UnknownField;
 pub use self::server::cluster_fixture::{ClusterFixture, WebhookManifests};
 pub use self::server::in_process::{ResourceName, ServedResource, ServedSubresource};
 pub use self::server::matching::WebhookMatches;
+pub use crate::kinds::service_allocation::range::{NodePortRange, ServiceRange, ServiceRanges};
+pub use crate::kinds::strategy::job::forget_selector;

@@ -19,7 +19,7 @@ use crate::apimachinery::limits::Limits;
 use crate::kinds::rbac::AuthorizationMode;
 use crate::kinds::service_account_tokens::ServiceAccountTokens;
 use crate::kinds::service_account_tokens::authenticator::Tokens;
-use crate::kinds::service_allocation::ServiceRanges;
+use crate::kinds::service_allocation::range::ServiceRanges;
 use crate::plugins::{AdmissionPlugins, PluginConfiguration};
 use crate::registry::services::ServiceName;
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::apimachinery::metadata;
 
 const ORPHAN: &str = "orphan";
+
 const FOREGROUND: &str = "foregroundDeletion";
 
 /// The effect of a DELETE on an object.

@@ -20,6 +20,7 @@ const INITIAL: &str = include_str!("flow-control.json");
 /// Source: kubernetes `pkg/registry/flowcontrol/rest/storage_flowcontrol.go`; apiserver
 /// `pkg/util/flowcontrol/apf_filter.go`.
 const PRODUCER: &str = "api-priority-and-fairness-config-producer-v1";
+
 const CONSUMER: &str = "api-priority-and-fairness-config-consumer-v1";
 
 /// The priority levels that exist even if they are not stored.

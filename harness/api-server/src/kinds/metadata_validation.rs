@@ -10,9 +10,9 @@ use kubernetes_types::quoting::quote;
 use kubernetes_types::status::{FieldError, MAX_ERRORS};
 use serde_json::Value;
 
-use super::discovery::Resource;
-use super::object_names;
 use crate::apimachinery::metadata::{finalizers, is_deleting, managed_fields, manager_errors, text};
+use crate::kinds::discovery::Resource;
+use crate::kinds::object_names;
 
 /// The maximum total size of an object's annotations, in bytes.
 const TOTAL_ANNOTATION_SIZE_LIMIT_B: usize = 256 * 1024;

@@ -4,6 +4,7 @@
 
 pub(crate) mod apiextensions;
 pub(crate) mod built_in_fields;
+pub(crate) mod common;
 pub(crate) mod conversion;
 pub(crate) mod defaulting;
 pub(crate) mod deletion;

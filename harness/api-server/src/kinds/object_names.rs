@@ -8,8 +8,8 @@ use kubernetes_types::names;
 use kubernetes_types::quoting::quote;
 use serde_json::Value;
 
-use super::discovery::{Resource, api_services};
 use crate::apimachinery::metadata;
+use crate::kinds::discovery::{Resource, api_services};
 
 /// Validates `metadata.name`. Returns no errors if the name is absent.
 ///

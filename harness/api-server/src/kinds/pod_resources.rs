@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use kubernetes_types::quantity::Quantity;
+use serde_json::Value;
 
 /// The quantities of resources, by resource name.
 pub(crate) type ResourceList = BTreeMap<String, Quantity>;

@@ -4,8 +4,8 @@ use kubernetes_types::json;
 use kubernetes_types::status::{FieldError, Status};
 use serde_json::{Value, json};
 
-use super::discovery::Resource;
 use crate::apimachinery::metadata;
+use crate::kinds::discovery::Resource;
 
 const BUILT_IN_REPLICAS: &str = "/spec/replicas";
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::discovery::Resource;
+use crate::kinds::discovery::Resource;
 use crate::storage::StoredObject;
 
 const EXTERNAL_NAME: &str = "ExternalName";

@@ -19,6 +19,8 @@ use crate::apimachinery::{metadata, options};
 use crate::kinds::apiextensions::custom_resources;
 use crate::kinds::discovery::Resource;
 use crate::kinds::strategy;
+use crate::kinds::strategy::app_armor;
+use crate::kinds::strategy::create;
 use crate::registry::answer::Answer;
 use crate::registry::{body, field_manager, undecodable};
 
@@ -173,14 +175,14 @@ pub(crate) async fn admit_and_store(
         fill_in_namespace(&mut object, request)?;
         // The values allocated to a Service are held until it is stored.
         let allocation = request.registry.services.complete(&mut object, None, &resource, dry_run)?;
-        request.warnings.extend(strategy::apply_app_armor_annotations(&mut object, &resource));
-        strategy::set_requester(&mut object, &resource, &request.user);
-        let shares_labels = strategy::shares_labels(&object, &resource);
-        strategy::prepare_for_create(&mut object, &resource);
+        request.warnings.extend(app_armor::apply_app_armor_annotations(&mut object, &resource));
+        create::set_requester(&mut object, &resource, &request.user);
+        let shares_labels = create::shares_labels(&object, &resource);
+        create::prepare_for_create(&mut object, &resource);
         // Upstream copies an object with a generated name, and the copy does not share its labels.
         // Source: apiserver pkg/registry/generic/registry/store.go, `createWithGenerateNameRetry`.
         if shares_labels && generate.is_empty() && !run.had_labels().unwrap_or(origin.has_labels()) {
-            strategy::share_labels(&mut object);
+            create::share_labels(&mut object);
         }
         let first = strategy::admin_access(&object, None, &resource, "", &*request.registry.state);
         let first = Vec::from_iter(first);
@@ -282,7 +284,7 @@ async fn store(
         let answer = state.in_version_of(&object, resource).await.map_err(conversion_failed)?;
         return Ok(Answer::Object(StatusCode::CREATED, answer));
     }
-    let lacks_default = strategy::lacks_late_default(&object, resource);
+    let lacks_default = create::lacks_late_default(&object, resource);
     let mut object = state.to_storage(object, resource).await.map_err(conversion_failed)?;
     // Objects read from the storage have the defaults of their version.
     let has_status = object.get("status").is_some();

@@ -22,6 +22,7 @@ use crate::kinds::apiextensions::custom_resources::CustomResourceInfo;
 use crate::kinds::conversion;
 use crate::kinds::conversion::Strategy;
 use crate::kinds::defaulting;
+use crate::kinds::defaulting::internal;
 use crate::kinds::discovery::{Resource, Resources, api_services};
 use crate::kinds::rbac::AuthorizationMode;
 use crate::kinds::rbac::policies::StoredPolicies;
@@ -252,7 +253,7 @@ impl State {
     /// Returns an error if admit does not support a part of the schema.
     pub(crate) fn complete(&self, object: &mut Value) -> Result<(), Unsupported> {
         self.complete_version(object)?;
-        defaulting::through_internal(object);
+        internal::through_internal(object);
         Ok(())
     }
 
@@ -446,11 +447,11 @@ impl ClusterState for State {
     }
 
     fn preserves_unpatched(&self, kind: &GroupVersionKind) -> bool {
-        defaulting::preserves_unpatched_fields(kind)
+        internal::preserves_unpatched_fields(kind)
     }
 
     fn pass_through_internal(&self, object: &mut Value, before: &Value) -> bool {
-        defaulting::into_internal(object, before)
+        internal::into_internal(object, before)
     }
 
     fn is_built_in(&self, kind: &GroupVersionKind) -> bool {

@@ -374,13 +374,13 @@ fn prepared(
 ) -> Result<Value, Box<Status>> {
     let (resource, subresource) = (&request.target.resource, request.target.subresource.as_str());
     if resource.custom.is_some() || Arc::ptr_eq(old, stored) {
-        strategy::prepare_for_update(&mut new, old, resource, subresource);
+        strategy::update::prepare_for_update(&mut new, old, resource, subresource);
         return Ok(new);
     }
     let state = &request.registry.state;
     let mut new =
         state.convert(&new, &GroupVersionKind::from_object(stored)).map_err(create::conversion_failed)?;
-    strategy::prepare_for_update(&mut new, stored, resource, subresource);
+    strategy::update::prepare_for_update(&mut new, stored, resource, subresource);
     state.convert(&new, &resource.kind).map_err(create::conversion_failed)
 }
 

@@ -189,7 +189,7 @@ impl Server {
             metadata::set(&mut object, "namespace", json!("default"));
         }
         let given = object.clone();
-        strategy::prepare_for_create(&mut object, resource);
+        strategy::create::prepare_for_create(&mut object, resource);
         restore_given_fields(&mut object, &given);
         match validation {
             Validation::AsNew => {

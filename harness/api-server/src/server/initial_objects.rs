@@ -15,7 +15,8 @@ use crate::kinds::defaulting;
 use crate::kinds::discovery::{Resources, api_services};
 use crate::kinds::flow_control;
 use crate::kinds::server_writes;
-use crate::kinds::service_allocation::{self, ServiceRange};
+use crate::kinds::service_allocation::range;
+use crate::kinds::service_allocation::range::ServiceRange;
 use crate::storage::Storage;
 
 pub(crate) const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
@@ -170,7 +171,7 @@ fn lease(advertised: &Advertised, hostname: &str) -> Value {
 
 fn endpoints(address: IpAddr, port: u16) -> [Value; 2] {
     let ports = json!([{"name": "https", "port": port, "protocol": "TCP"}]);
-    let address_type = service_allocation::family(address);
+    let address_type = range::family(address);
     [
         json!({
             "apiVersion": "v1",

@@ -13,7 +13,7 @@ use crate::apimachinery::metadata;
 use crate::kinds::apiextensions::{definition_status, selectable_fields};
 use crate::kinds::conversion::Strategy;
 use crate::kinds::discovery::{Resource, Subresource, is_newer, storage_version_hash};
-use crate::kinds::tables::CustomColumns;
+use crate::kinds::tables::custom::CustomColumns;
 
 pub(crate) const GROUP: &str = "apiextensions.k8s.io";
 pub(crate) const RESOURCE: &str = "customresourcedefinitions";

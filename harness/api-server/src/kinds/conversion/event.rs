@@ -16,7 +16,7 @@ const NAMES: [(&str, &str); 7] = [
 ];
 
 /// Converts an event of the core group to `events.k8s.io`.
-pub(super) fn from_core(object: &Value) -> Value {
+pub(crate) fn from_core(object: &Value) -> Value {
     let mut event = renamed(object, |name| NAMES.iter().find(|(core, _)| *core == name).map(|(_, new)| *new));
     for field in ["deprecatedFirstTimestamp", "deprecatedLastTimestamp", "eventTime"] {
         event.entry(field).or_insert(Value::Null);
@@ -33,7 +33,7 @@ pub(super) fn from_core(object: &Value) -> Value {
 }
 
 /// Converts an event of `events.k8s.io` to the core group.
-pub(super) fn to_core(object: &Value) -> Value {
+pub(crate) fn to_core(object: &Value) -> Value {
     let mut event = renamed(object, |name| NAMES.iter().find(|(_, new)| *new == name).map(|(core, _)| *core));
     for field in ["eventTime", "firstTimestamp", "lastTimestamp"] {
         event.entry(field).or_insert(Value::Null);

@@ -53,7 +53,7 @@ const ORDER: &[&str] = &[
 /// Encodes `value` with its fields in the order in which the Go structs declare them.
 ///
 /// Source: Go's encoding/json, `Marshal`: `<`, `>`, `&`, U+2028 and U+2029 are escaped, maps are sorted.
-pub(super) fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     let mut text = String::new();
     write(value, Keys::OfStruct, &mut text);
     text

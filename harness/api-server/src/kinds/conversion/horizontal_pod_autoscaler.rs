@@ -7,13 +7,16 @@
 
 use serde_json::{Map, Value, json};
 
-use super::go_json;
-use super::metrics::{self, MetricLocation};
+use crate::kinds::conversion::metrics::MetricLocation;
+use crate::kinds::conversion::{go_json, metrics};
 
 /// The `autoscaling/v1` annotation with the metrics other than CPU utilization.
 pub(crate) const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
+
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
+
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
+
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 
 /// The annotations that conversions interpret or discard instead of copying them.
@@ -27,7 +30,7 @@ pub(crate) const ROUND_TRIP: [&str; 6] = [
 ];
 
 /// Converts an object from `autoscaling/v2` to `autoscaling/v1`.
-pub(super) fn to_version_1(object: &Value) -> Value {
+pub(crate) fn to_version_1(object: &Value) -> Value {
     let spec = object.get("spec");
     let status = object.get("status");
     let mut annotations = lasting_annotations(object);
@@ -66,7 +69,7 @@ pub(super) fn to_version_1(object: &Value) -> Value {
 }
 
 /// Converts an object from `autoscaling/v1` to `autoscaling/v2`.
-pub(super) fn to_version_2(object: &Value) -> Value {
+pub(crate) fn to_version_2(object: &Value) -> Value {
     let spec = object.get("spec");
     let status = object.get("status");
 
@@ -128,6 +131,7 @@ const RULES: [(&str, &str); 4] = [
     ("policies", "Policies"),
     ("tolerance", "Tolerance"),
 ];
+
 const POLICY: [(&str, &str); 3] = [("type", "Type"), ("value", "Value"), ("periodSeconds", "PeriodSeconds")];
 
 fn internal_behavior(behavior: &Value) -> Value {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 /// The location of a metric. It determines the amounts of the metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MetricLocation {
+pub(crate) enum MetricLocation {
     /// The metric is in `spec.metrics` and has target amounts.
     Spec,
     /// The metric is in `status.currentMetrics` and has measured amounts.
@@ -74,17 +74,19 @@ const SOURCES: [Source; 5] = [
 ];
 
 const OBJECT: &str = "object";
+
 const RESOURCE_TARGET: &[Amount] = &[
     optional("targetAverageUtilization", "averageUtilization"),
     optional("targetAverageValue", "averageValue"),
 ];
+
 const RESOURCE_CURRENT: &[Amount] = &[
     optional("currentAverageUtilization", "averageUtilization"),
     always("currentAverageValue", "averageValue"),
 ];
 
 /// Converts a metric of `autoscaling/v2` to its form in an `autoscaling/v1` annotation.
-pub(super) fn to_version_1(metric: &Value, place: MetricLocation) -> Value {
+pub(crate) fn to_version_1(metric: &Value, place: MetricLocation) -> Value {
     each_source(metric, |source, new| {
         let mut old = match source.selector {
             Some(selector) => {
@@ -108,7 +110,7 @@ pub(super) fn to_version_1(metric: &Value, place: MetricLocation) -> Value {
 }
 
 /// Converts a metric in an `autoscaling/v1` annotation to `autoscaling/v2`.
-pub(super) fn to_version_2(metric: &Value, place: MetricLocation) -> Value {
+pub(crate) fn to_version_2(metric: &Value, place: MetricLocation) -> Value {
     each_source(metric, |source, old| {
         let mut new = match source.selector {
             Some(selector) => {

@@ -1,20 +1,17 @@
 //! Converts objects between versions.
 
-mod event;
-mod go_json;
-mod horizontal_pod_autoscaler;
-mod metrics;
-
-pub(crate) use self::horizontal_pod_autoscaler::{METRICS, ROUND_TRIP, annotation};
+pub(crate) mod event;
+pub(crate) mod go_json;
+pub(crate) mod horizontal_pod_autoscaler;
+pub(crate) mod metrics;
 
 use std::sync::Arc;
-
-use serde_json::Value;
 
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_admission::cluster_state::{ByWebhook, ConversionError};
 use kubernetes_admission::config::ConversionWebhook;
 use kubernetes_types::status::Unsupported;
+use serde_json::Value;
 
 /// The conversion strategy of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]

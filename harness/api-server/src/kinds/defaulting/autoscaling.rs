@@ -5,15 +5,16 @@ use kubernetes_types::json::set;
 use kubernetes_types::schema;
 use serde_json::{Value, json};
 
-use super::super::conversion::{METRICS, ROUND_TRIP, Strategy, annotation, convert};
-use super::fields::{ensure, fill, has, is_empty, remove, with};
+use crate::kinds::common::defaults::{ensure, fill, has, is_empty, remove, with};
+use crate::kinds::conversion::horizontal_pod_autoscaler::{METRICS, ROUND_TRIP, annotation};
+use crate::kinds::conversion::{Strategy, convert};
 
 const KIND: &str = "HorizontalPodAutoscaler";
 
 /// Sets the defaults of a `HorizontalPodAutoscaler` of `autoscaling/v1`.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v1/defaults.go.
-pub(super) fn version_1(object: &mut Value) {
+pub(crate) fn version_1(object: &mut Value) {
     ensure(object, "metadata");
     ensure(object, "status");
     if let Some(spec) = ensure(object, "spec") {
@@ -26,7 +27,7 @@ pub(super) fn version_1(object: &mut Value) {
 /// Adds a CPU target of 80% to an object without metrics. Parses the annotations and encodes them again.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v1/conversion.go.
-pub(super) fn version_1_through_internal(object: &mut Value) {
+pub(crate) fn version_1_through_internal(object: &mut Value) {
     // Validation rejects any other shape.
     if !["metadata", "spec", "status"].iter().all(|field| object[*field].is_object()) {
         return;
@@ -44,7 +45,7 @@ pub(super) fn version_1_through_internal(object: &mut Value) {
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v1/conversion.go,
 /// `Convert_v1_HorizontalPodAutoscaler_To_autoscaling_HorizontalPodAutoscaler`.
-pub(super) fn version_1_into_internal(object: &mut Value, before: &Value) {
+pub(crate) fn version_1_into_internal(object: &mut Value, before: &Value) {
     let metrics = |internal: &Value| internal.pointer("/spec/metrics").and_then(Value::as_array).cloned();
     let (None, Some(mut internal), Some(kept)) = (
         object.pointer("/spec/targetCPUUtilizationPercentage"),
@@ -89,7 +90,7 @@ fn replace_by_internal(object: &mut Value, internal: &Value) {
 /// This removes the `autoscaling/v1` annotations.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v2/conversion.go.
-pub(super) fn version_2_through_internal(object: &mut Value) {
+pub(crate) fn version_2_through_internal(object: &mut Value) {
     with(object, "metadata", |metadata| {
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
             annotations.retain(|name, _| !ROUND_TRIP.contains(&name.as_str()));
@@ -103,7 +104,7 @@ pub(super) fn version_2_through_internal(object: &mut Value) {
 /// Sets the defaults of a `HorizontalPodAutoscaler` of `autoscaling/v2`.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v2/defaults.go.
-pub(super) fn version_2(object: &mut Value) {
+pub(crate) fn version_2(object: &mut Value) {
     ensure(object, "metadata");
     if let Some(status) = ensure(object, "status") {
         fill(status, "desiredReplicas", 0);

@@ -3,13 +3,15 @@
 use kubernetes_types::json::set;
 use serde_json::{Value, json};
 
-use super::fields::{each, ensure, fill, fill_pointer, has, is_empty, remove, resource_list, text, with};
-use super::volume;
+use crate::kinds::common::defaults::{
+    each, ensure, fill, fill_pointer, has, is_empty, remove, resource_list, text, with,
+};
+use crate::kinds::common::volume_defaults;
 
 /// Sets the defaults of a Namespace. A Namespace without a name does not get the name label.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Namespace` and `SetDefaults_NamespaceStatus`.
-pub(super) fn namespace(object: &mut Value) {
+pub(crate) fn namespace(object: &mut Value) {
     ensure(object, "spec");
     if let Some(status) = ensure(object, "status") {
         fill(status, "phase", "Active");
@@ -26,7 +28,7 @@ pub(super) fn namespace(object: &mut Value) {
 /// Sets the defaults of a Node: `allocatable` defaults to `capacity`.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_NodeStatus`.
-pub(super) fn node(object: &mut Value) {
+pub(crate) fn node(object: &mut Value) {
     with(object, "status", |status| {
         resource_list(status, "capacity");
         resource_list(status, "allocatable");
@@ -41,7 +43,7 @@ pub(super) fn node(object: &mut Value) {
 /// Sets the defaults of a Service.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Service`.
-pub(super) fn service(object: &mut Value) {
+pub(crate) fn service(object: &mut Value) {
     ensure(object, "metadata");
     if let Some(status) = ensure(object, "status") {
         ensure(status, "loadBalancer");
@@ -97,7 +99,7 @@ pub(super) fn service(object: &mut Value) {
 /// For containers, `default` defaults to `max`, and `defaultRequest` to `default` or, if that is not set, to `min`.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_LimitRangeItem`.
-pub(super) fn limit_range(object: &mut Value) {
+pub(crate) fn limit_range(object: &mut Value) {
     ensure(object, "metadata");
     let Some(spec) = ensure(object, "spec") else { return };
     if !has(spec, "limits") {
@@ -118,7 +120,7 @@ pub(super) fn limit_range(object: &mut Value) {
 /// Sets the defaults of a Secret.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Secret`.
-pub(super) fn secret(object: &mut Value) {
+pub(crate) fn secret(object: &mut Value) {
     ensure(object, "metadata");
     fill(object, "type", "Opaque");
 }
@@ -126,7 +128,7 @@ pub(super) fn secret(object: &mut Value) {
 /// Sets the defaults of a `ResourceQuota`.
 ///
 /// Source: api core/v1/types.go, `ResourceQuota`.
-pub(super) fn resource_quota(object: &mut Value) {
+pub(crate) fn resource_quota(object: &mut Value) {
     ensure(object, "metadata");
     if let Some(spec) = ensure(object, "spec") {
         resource_list(spec, "hard");
@@ -140,7 +142,7 @@ pub(super) fn resource_quota(object: &mut Value) {
 /// Removes empty maps from a `ConfigMap`. The server omits them when encoding.
 ///
 /// Source: api core/v1/types.go, `ConfigMap`.
-pub(super) fn config_map(object: &mut Value) {
+pub(crate) fn config_map(object: &mut Value) {
     ensure(object, "metadata");
     for field in ["data", "binaryData"] {
         if is_empty(object, field) {
@@ -152,7 +154,7 @@ pub(super) fn config_map(object: &mut Value) {
 /// Sets the defaults of a `PersistentVolumeClaim`.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_PersistentVolumeClaim`.
-pub(super) fn persistent_volume_claim(object: &mut Value) {
+pub(crate) fn persistent_volume_claim(object: &mut Value) {
     ensure(object, "metadata");
     if let Some(status) = ensure(object, "status") {
         fill(status, "phase", "Pending");
@@ -167,7 +169,7 @@ pub(super) fn persistent_volume_claim(object: &mut Value) {
 /// Sets the defaults of the `spec` of a `PersistentVolumeClaim`.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_PersistentVolumeClaimSpec`.
-pub(super) fn claim_spec(spec: &mut Value) {
+pub(crate) fn claim_spec(spec: &mut Value) {
     fill_pointer(spec, "volumeMode", "Filesystem");
     if let Some(resources) = ensure(spec, "resources") {
         resource_list(resources, "limits");
@@ -178,7 +180,7 @@ pub(super) fn claim_spec(spec: &mut Value) {
 /// Sets the defaults of a `PersistentVolume`.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_PersistentVolume`.
-pub(super) fn persistent_volume(object: &mut Value) {
+pub(crate) fn persistent_volume(object: &mut Value) {
     ensure(object, "metadata");
     if let Some(status) = ensure(object, "status") {
         fill(status, "phase", "Pending");
@@ -187,14 +189,14 @@ pub(super) fn persistent_volume(object: &mut Value) {
         resource_list(spec, "capacity");
         fill(spec, "persistentVolumeReclaimPolicy", "Retain");
         fill_pointer(spec, "volumeMode", "Filesystem");
-        volume::persistent_source(spec);
+        volume_defaults::persistent_source(spec);
     }
 }
 
 /// Sets the defaults of an Endpoints object.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Endpoints`.
-pub(super) fn endpoints(object: &mut Value) {
+pub(crate) fn endpoints(object: &mut Value) {
     ensure(object, "metadata");
     each(object, "subsets", |subset| each(subset, "ports", |port| fill(port, "protocol", "TCP")));
 }

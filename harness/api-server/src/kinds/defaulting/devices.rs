@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::fields::{each, fill, fill_zero, text, with};
 use crate::apimachinery::metadata;
+use crate::kinds::common::defaults::{each, fill, fill_zero, text, with};
 
 /// Sets the defaults of a `ResourceClaim`.
 ///
 /// Source: kubernetes `pkg/apis/resource/v1/zz_generated.defaults.go`, `SetObjectDefaults_ResourceClaim`.
-pub(super) fn resource_claim(object: &mut Value) {
+pub(crate) fn resource_claim(object: &mut Value) {
     with(object, "spec", claim_spec);
     with(object, "status", |status| {
         with(status, "allocation", |allocation| {
@@ -20,21 +20,21 @@ pub(super) fn resource_claim(object: &mut Value) {
 /// Sets the defaults of a `ResourceClaimTemplate`.
 ///
 /// Source: kubernetes `pkg/apis/resource/v1/zz_generated.defaults.go`, `SetObjectDefaults_ResourceClaimTemplate`.
-pub(super) fn resource_claim_template(object: &mut Value) {
+pub(crate) fn resource_claim_template(object: &mut Value) {
     with(object, "spec", |template| with(template, "spec", claim_spec));
 }
 
 /// Sets the defaults of a `DeviceTaintRule`.
 ///
 /// Source: kubernetes pkg/apis/resource/v1/defaults.go, `SetDefaults_DeviceTaint`.
-pub(super) fn device_taint_rule(object: &mut Value) {
+pub(crate) fn device_taint_rule(object: &mut Value) {
     with(object, "spec", |spec| with(spec, "taint", taint));
 }
 
 /// Sets the defaults of a `ResourceSlice`.
 ///
 /// Source: kubernetes pkg/apis/resource/v1/defaults.go, `SetDefaults_DeviceTaint`.
-pub(super) fn resource_slice(object: &mut Value) {
+pub(crate) fn resource_slice(object: &mut Value) {
     with(object, "spec", |spec| each(spec, "devices", |device| each(device, "taints", taint)));
 }
 

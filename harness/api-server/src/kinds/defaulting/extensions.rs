@@ -3,12 +3,12 @@
 use kubernetes_types::json::set;
 use serde_json::{Value, json};
 
-use super::fields::{each, ensure, fill, fill_pointer, has, is_empty, text, with};
+use crate::kinds::common::defaults::{each, ensure, fill, fill_pointer, has, is_empty, text, with};
 
 /// Sets the defaults of a `CustomResourceDefinition`.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/defaults.go.
-pub(super) fn custom_resource_definition(object: &mut Value) {
+pub(crate) fn custom_resource_definition(object: &mut Value) {
     ensure(object, "metadata");
     let Some(spec) = ensure(object, "spec") else { return };
     if let Some(names) = ensure(spec, "names") {
@@ -54,26 +54,26 @@ pub(super) fn custom_resource_definition(object: &mut Value) {
 /// Sets the defaults of an `APIService`.
 ///
 /// Source: kube-aggregator pkg/apis/apiregistration/v1/defaults.go.
-pub(super) fn api_service(object: &mut Value) {
+pub(crate) fn api_service(object: &mut Value) {
     with(object, "spec", |spec| with(spec, "service", |service| fill(service, "port", 443)));
 }
 
 /// Sets the defaults of a `TokenRequest`.
 ///
 /// Source: kubernetes pkg/apis/authentication/v1/defaults.go, `SetDefaults_TokenRequestSpec`.
-pub(super) fn token_request(object: &mut Value) {
+pub(crate) fn token_request(object: &mut Value) {
     ensure(object, "metadata");
     if let Some(spec) = ensure(object, "spec") {
         fill(spec, "expirationSeconds", 3600);
     }
 }
 
-pub(super) fn lease(object: &mut Value) {
+pub(crate) fn lease(object: &mut Value) {
     ensure(object, "metadata");
     ensure(object, "spec");
 }
 
-pub(super) fn ingress(object: &mut Value) {
+pub(crate) fn ingress(object: &mut Value) {
     ensure(object, "metadata");
     ensure(object, "spec");
     if let Some(status) = ensure(object, "status") {
@@ -84,7 +84,7 @@ pub(super) fn ingress(object: &mut Value) {
 /// Sets the defaults of an `IngressClass`.
 ///
 /// Source: kubernetes pkg/apis/networking/v1/defaults.go, `SetDefaults_IngressClass`.
-pub(super) fn ingress_class(object: &mut Value) {
+pub(crate) fn ingress_class(object: &mut Value) {
     with(object, "spec", |spec| {
         with(spec, "parameters", |parameters| fill_pointer(parameters, "scope", "Cluster"));
     });
@@ -93,7 +93,7 @@ pub(super) fn ingress_class(object: &mut Value) {
 /// Sets the defaults of an `EndpointSlice`.
 ///
 /// Source: kubernetes pkg/apis/discovery/v1/defaults.go, `SetDefaults_EndpointPort`.
-pub(super) fn endpoint_slice(object: &mut Value) {
+pub(crate) fn endpoint_slice(object: &mut Value) {
     each(object, "ports", |port| {
         if !has(port, "name") {
             fill_pointer(port, "name", "");
@@ -105,14 +105,14 @@ pub(super) fn endpoint_slice(object: &mut Value) {
 /// Sets the defaults of a `PodCertificateRequest`.
 ///
 /// Source: the `+default` marks of api certificates/v1/types.go.
-pub(super) fn pod_certificate_request(object: &mut Value) {
+pub(crate) fn pod_certificate_request(object: &mut Value) {
     with(object, "spec", |spec| fill(spec, "maxExpirationSeconds", 86400));
 }
 
 /// Sets the defaults of a `NetworkPolicy`.
 ///
 /// Source: kubernetes pkg/apis/networking/v1/defaults.go.
-pub(super) fn network_policy(object: &mut Value) {
+pub(crate) fn network_policy(object: &mut Value) {
     ensure(object, "metadata");
     let Some(spec) = ensure(object, "spec") else { return };
     ensure(spec, "podSelector");
@@ -126,7 +126,7 @@ pub(super) fn network_policy(object: &mut Value) {
 }
 
 /// Sets the defaults of a `PodDisruptionBudget`.
-pub(super) fn pod_disruption_budget(object: &mut Value) {
+pub(crate) fn pod_disruption_budget(object: &mut Value) {
     ensure(object, "metadata");
     ensure(object, "spec");
     if let Some(status) = ensure(object, "status") {
@@ -139,7 +139,7 @@ pub(super) fn pod_disruption_budget(object: &mut Value) {
 /// Sets the defaults of a `RoleBinding` or a `ClusterRoleBinding`.
 ///
 /// Source: kubernetes pkg/apis/rbac/v1/defaults.go.
-pub(super) fn role_binding(object: &mut Value) {
+pub(crate) fn role_binding(object: &mut Value) {
     const GROUP: &str = "rbac.authorization.k8s.io";
     ensure(object, "metadata");
     if let Some(role) = ensure(object, "roleRef") {
@@ -155,7 +155,7 @@ pub(super) fn role_binding(object: &mut Value) {
 /// Sets the defaults of a `PriorityClass`.
 ///
 /// Source: kubernetes pkg/apis/scheduling/v1/defaults.go.
-pub(super) fn priority_class(object: &mut Value) {
+pub(crate) fn priority_class(object: &mut Value) {
     ensure(object, "metadata");
     fill_pointer(object, "preemptionPolicy", "PreemptLowerPriority");
 }

@@ -2,19 +2,19 @@
 
 use serde_json::Value;
 
-use super::fields::{fill, fill_zero, with};
+use crate::kinds::common::defaults::{fill, fill_zero, with};
 
 /// Sets the defaults of a `FlowSchema`.
 ///
 /// Source: kubernetes pkg/apis/flowcontrol/v1/defaults.go, `SetDefaults_FlowSchemaSpec`.
-pub(super) fn flow_schema(object: &mut Value) {
+pub(crate) fn flow_schema(object: &mut Value) {
     with(object, "spec", |spec| fill_zero(spec, "matchingPrecedence", 1000));
 }
 
 /// Sets the defaults of a `PriorityLevelConfiguration`.
 ///
 /// Source: kubernetes pkg/apis/flowcontrol/v1/defaults.go.
-pub(super) fn priority_level_configuration(object: &mut Value) {
+pub(crate) fn priority_level_configuration(object: &mut Value) {
     with(object, "spec", |spec| {
         with(spec, "exempt", |exempt| {
             fill(exempt, "nominalConcurrencyShares", 0);

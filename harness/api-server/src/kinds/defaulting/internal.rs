@@ -6,10 +6,10 @@ use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::json::set;
 use serde_json::{Value, json};
 
-use super::super::conversion::{METRICS, ROUND_TRIP};
-use super::super::strategy::TEMPLATE_GENERATION;
-use super::autoscaling;
-use super::fields::{each, ensure, fill_pointer, has, remove, text, with};
+use crate::kinds::common::defaults::{each, ensure, fill_pointer, has, remove, text, with};
+use crate::kinds::conversion::horizontal_pod_autoscaler::{METRICS, ROUND_TRIP};
+use crate::kinds::defaulting::autoscaling;
+use crate::kinds::strategy::TEMPLATE_GENERATION;
 
 /// Converts an object to the internal type and back. Returns whether the object may have changed. Is idempotent.
 ///

@@ -2,25 +2,23 @@
 //!
 //! Kinds that are not in [`DEFAULTS`] do not have defaults.
 
-mod autoscaling;
-mod core;
-mod devices;
-mod extensions;
-mod fields;
-mod flow_control;
-mod internal;
-mod pod;
-mod policies;
-mod storage;
-mod volume;
-mod workloads;
-
-use serde_json::Value;
+pub(crate) mod autoscaling;
+pub(crate) mod core;
+pub(crate) mod devices;
+pub(crate) mod extensions;
+pub(crate) mod flow_control;
+pub(crate) mod internal;
+pub(crate) mod pod;
+pub(crate) mod policies;
+pub(crate) mod storage;
+pub(crate) mod workloads;
 
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::schema;
+use serde_json::Value;
 
-pub(crate) use self::internal::{into_internal, preserves_unpatched_fields, through_internal};
+use crate::kinds::common;
+use crate::kinds::defaulting::internal::through_internal;
 
 /// Sets the defaults that apply to the `apiVersion` and `kind` of `object`. Is idempotent.
 ///
@@ -37,8 +35,8 @@ pub(crate) fn set_own_defaults(object: &mut Value) {
     let meant = GroupVersionKind::from_object(object);
     // Unknown fields are not reported here.
     drop(schema::normalize(object, &meant));
-    let api_version = fields::text(object, "apiVersion");
-    let kind = fields::text(object, "kind");
+    let api_version = common::defaults::text(object, "apiVersion");
+    let kind = common::defaults::text(object, "kind");
     let found = DEFAULTS
         .iter()
         .find(|(entry_version, entry_kind, _)| *entry_version == api_version && *entry_kind == kind);

@@ -3,13 +3,15 @@
 use kubernetes_types::json::set;
 use serde_json::{Value, json};
 
-use super::fields::{each, ensure, fill, fill_zero, has, is_empty, resource_list, text, with};
-use super::volume;
+use crate::kinds::common::defaults::{
+    each, ensure, fill, fill_zero, has, is_empty, resource_list, text, with,
+};
+use crate::kinds::common::volume_defaults;
 
 /// Sets the defaults of a Pod.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Pod`.
-pub(super) fn pod(object: &mut Value) {
+pub(crate) fn pod(object: &mut Value) {
     ensure(object, "metadata");
     if let Some(status) = ensure(object, "status") {
         addresses(status);
@@ -44,7 +46,7 @@ fn addresses(status: &mut Value) {
 }
 
 /// Sets the defaults of a pod template, except `enableServiceLinks` and the resource requests that default to limits.
-pub(super) fn template(template: &mut Value) {
+pub(crate) fn template(template: &mut Value) {
     ensure(template, "metadata");
     if let Some(spec) = ensure(template, "spec") {
         pod_spec(spec);
@@ -75,12 +77,12 @@ fn pod_spec(spec: &mut Value) {
         resource_list(resources, "limits");
         resource_list(resources, "requests");
     });
-    each(spec, "volumes", volume::volume);
+    each(spec, "volumes", volume_defaults::volume);
 }
 
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Container`.
 fn container(container: &mut Value) {
-    let policy = volume::pull_policy(text(container, "image"));
+    let policy = volume_defaults::pull_policy(text(container, "image"));
     fill(container, "imagePullPolicy", policy);
     fill(container, "terminationMessagePath", "/dev/termination-log");
     fill(container, "terminationMessagePolicy", "File");
@@ -90,7 +92,7 @@ fn container(container: &mut Value) {
     }
     each(container, "ports", |port| fill(port, "protocol", "TCP"));
     each(container, "env", |variable| {
-        with(variable, "valueFrom", volume::field_reference);
+        with(variable, "valueFrom", volume_defaults::field_reference);
     });
     for field in ["livenessProbe", "readinessProbe", "startupProbe"] {
         with(container, field, probe);

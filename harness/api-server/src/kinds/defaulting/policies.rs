@@ -2,20 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::fields::{each, fill, fill_pointer, with};
+use crate::kinds::common::defaults::{each, fill, fill_pointer, with};
 
 /// Sets the defaults of a `ValidatingAdmissionPolicy` or a `MutatingAdmissionPolicy`.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/v1/defaults.go.
 /// Rule: POL-A.
-pub(super) fn policy(object: &mut Value) {
+pub(crate) fn policy(object: &mut Value) {
     with(object, "spec", |spec| {
         fill_pointer(spec, "failurePolicy", "Fail");
         with(spec, "matchConstraints", match_resources);
     });
 }
 
-pub(super) fn binding(object: &mut Value) {
+pub(crate) fn binding(object: &mut Value) {
     with(object, "spec", |spec| with(spec, "matchResources", match_resources));
 }
 

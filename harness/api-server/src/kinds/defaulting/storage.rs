@@ -3,13 +3,13 @@
 use kubernetes_types::json::set;
 use serde_json::{Value, json};
 
-use super::fields::{ensure, fill, fill_pointer, is_empty, resource_list, with};
-use super::volume;
+use crate::kinds::common::defaults::{ensure, fill, fill_pointer, is_empty, resource_list, with};
+use crate::kinds::common::volume_defaults;
 
 /// Sets the defaults of a `StorageClass`.
 ///
 /// Source: kubernetes pkg/apis/storage/v1/defaults.go, `SetDefaults_StorageClass`.
-pub(super) fn storage_class(object: &mut Value) {
+pub(crate) fn storage_class(object: &mut Value) {
     ensure(object, "metadata");
     fill_pointer(object, "reclaimPolicy", "Delete");
     fill_pointer(object, "volumeBindingMode", "Immediate");
@@ -18,7 +18,7 @@ pub(super) fn storage_class(object: &mut Value) {
 /// Sets the defaults of a `CSIDriver`.
 ///
 /// Source: kubernetes pkg/apis/storage/v1/defaults.go, `SetDefaults_CSIDriver`.
-pub(super) fn csi_driver(object: &mut Value) {
+pub(crate) fn csi_driver(object: &mut Value) {
     with(object, "spec", |spec| {
         fill(spec, "attachRequired", true);
         for field in [
@@ -40,12 +40,12 @@ pub(super) fn csi_driver(object: &mut Value) {
 /// Sets the defaults of a `VolumeAttachment`.
 ///
 /// Source: kubernetes `pkg/apis/storage/v1/zz_generated.defaults.go`, `SetObjectDefaults_VolumeAttachment`.
-pub(super) fn volume_attachment(object: &mut Value) {
+pub(crate) fn volume_attachment(object: &mut Value) {
     with(object, "spec", |spec| {
         with(spec, "source", |source| {
-            with(source, "inlineVolumeSpec", |volume| {
-                resource_list(volume, "capacity");
-                volume::persistent_source(volume);
+            with(source, "inlineVolumeSpec", |volume_defaults| {
+                resource_list(volume_defaults, "capacity");
+                volume_defaults::persistent_source(volume_defaults);
             });
         });
     });

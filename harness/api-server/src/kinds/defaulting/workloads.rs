@@ -3,13 +3,13 @@
 use kubernetes_types::json::set;
 use serde_json::{Value, json};
 
-use super::fields::{each, ensure, fill, fill_pointer, has, is_empty, text, with};
-use super::{core, pod};
+use crate::kinds::common::defaults::{each, ensure, fill, fill_pointer, has, is_empty, text, with};
+use crate::kinds::defaulting::{core, pod};
 
 /// Sets the defaults of a Deployment.
 ///
 /// Source: kubernetes pkg/apis/apps/v1/defaults.go, `SetDefaults_Deployment`.
-pub(super) fn deployment(object: &mut Value) {
+pub(crate) fn deployment(object: &mut Value) {
     ensure(object, "status");
     let Some(spec) = with_template(object) else { return };
     fill(spec, "replicas", 1);
@@ -23,7 +23,7 @@ pub(super) fn deployment(object: &mut Value) {
 /// Sets the defaults of a `ReplicaSet`.
 ///
 /// Source: kubernetes pkg/apis/apps/v1/defaults.go, `SetDefaults_ReplicaSet`.
-pub(super) fn replica_set(object: &mut Value) {
+pub(crate) fn replica_set(object: &mut Value) {
     counted_status(object, &["replicas"]);
     if let Some(spec) = with_template(object) {
         fill(spec, "replicas", 1);
@@ -33,7 +33,7 @@ pub(super) fn replica_set(object: &mut Value) {
 /// Sets the defaults of a `StatefulSet`.
 ///
 /// Source: kubernetes pkg/apis/apps/v1/defaults.go, `SetDefaults_StatefulSet`.
-pub(super) fn stateful_set(object: &mut Value) {
+pub(crate) fn stateful_set(object: &mut Value) {
     counted_status(object, &["replicas", "availableReplicas"]);
     let Some(spec) = with_template(object) else { return };
     fill(spec, "podManagementPolicy", "OrderedReady");
@@ -61,7 +61,7 @@ pub(super) fn stateful_set(object: &mut Value) {
 /// Sets the defaults of a `DaemonSet`.
 ///
 /// Source: kubernetes pkg/apis/apps/v1/defaults.go, `SetDefaults_DaemonSet`.
-pub(super) fn daemon_set(object: &mut Value) {
+pub(crate) fn daemon_set(object: &mut Value) {
     counted_status(
         object,
         &["currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"],
@@ -76,7 +76,7 @@ pub(super) fn daemon_set(object: &mut Value) {
 /// Sets the defaults of a `ReplicationController`: its labels and selector default to the labels of its template.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_ReplicationController`.
-pub(super) fn replication_controller(object: &mut Value) {
+pub(crate) fn replication_controller(object: &mut Value) {
     counted_status(object, &["replicas"]);
     let labels = object.pointer("/spec/template/metadata/labels").cloned();
     if let Some(labels) = labels.filter(Value::is_object) {
@@ -96,7 +96,7 @@ pub(super) fn replication_controller(object: &mut Value) {
 /// Sets the defaults of a Job.
 ///
 /// Source: kubernetes pkg/apis/batch/v1/defaults.go, `SetDefaults_Job`.
-pub(super) fn job(object: &mut Value) {
+pub(crate) fn job(object: &mut Value) {
     ensure(object, "status");
     let labels = object.pointer("/spec/template/metadata/labels").cloned();
     if let Some(labels) = labels.filter(Value::is_object) {
@@ -122,7 +122,7 @@ pub(super) fn job(object: &mut Value) {
 /// The job template gets the defaults of its pod template, but not the defaults of a Job.
 ///
 /// Source: kubernetes pkg/apis/batch/v1/defaults.go, `SetDefaults_CronJob`.
-pub(super) fn cron_job(object: &mut Value) {
+pub(crate) fn cron_job(object: &mut Value) {
     ensure(object, "metadata");
     ensure(object, "status");
     let Some(spec) = ensure(object, "spec") else { return };
@@ -150,7 +150,7 @@ fn with_template(object: &mut Value) -> Option<&mut Value> {
 /// Sets the defaults of a `PodTemplate`.
 ///
 /// Source: kubernetes `pkg/apis/core/v1/zz_generated.defaults.go`, `SetObjectDefaults_PodTemplate`.
-pub(super) fn pod_template(object: &mut Value) {
+pub(crate) fn pod_template(object: &mut Value) {
     ensure(object, "metadata");
     if let Some(template) = ensure(object, "template") {
         pod::template(template);

@@ -5,14 +5,16 @@ use std::net::IpAddr;
 use kubernetes_types::status::{FieldError, Status};
 use serde_json::Value;
 
-use super::HEADLESS;
-use super::range;
-use super::spec::Spec;
-use crate::kinds::validation::addresses;
+use crate::kinds::common::addresses;
+use crate::kinds::service_allocation::spec::Spec;
+use crate::kinds::service_allocation::{HEADLESS, range};
 
 const SINGLE: &str = "SingleStack";
+
 const PREFERRED: &str = "PreferDualStack";
+
 const REQUIRED: &str = "RequireDualStack";
+
 const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
 
 /// Sets the IP families and their policy. `configured` contains the IP families of the server, with the default first.
@@ -21,7 +23,7 @@ const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
 /// Returns 422 if the server does not support the families, or if the fields conflict.
 ///
 /// Source: kubernetes pkg/registry/core/service/storage/alloc.go, `initIPFamilyFields`.
-pub(super) fn complete(
+pub(crate) fn complete(
     spec: &mut Spec,
     old: Option<&Spec>,
     name: &str,

@@ -3,10 +3,10 @@
 //! The server has one address range for each configured IP family. Values that stored Services use or that in-flight
 //! requests hold are not available.
 
-mod families;
-mod ports;
-mod range;
-mod spec;
+pub(crate) mod families;
+pub(crate) mod ports;
+pub(crate) mod range;
+pub(crate) mod spec;
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -16,14 +16,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kubernetes_types::status::{FieldError, Status};
 use serde_json::Value;
 
-pub(crate) use self::range::family;
-pub use self::range::{NodePortRange, ServiceRange, ServiceRanges};
-use self::spec::Spec;
-use super::discovery::Resource;
 use crate::apimachinery::metadata;
+use crate::kinds::discovery::Resource;
+use crate::kinds::service_allocation::range::{ServiceRange, ServiceRanges};
+use crate::kinds::service_allocation::spec::Spec;
 use crate::storage::{ObjectReader as _, Storage};
 
-const HEADLESS: &str = "None";
+pub(crate) const HEADLESS: &str = "None";
 
 /// The addresses and ports that are allocated to Services or held by requests.
 #[derive(Debug, Default, Clone)]
@@ -65,7 +64,7 @@ impl Drop for Allocation<'_> {
 }
 
 /// An attempt to allocate values for a Service.
-struct Attempt<'a> {
+pub(crate) struct Attempt<'a> {
     name: &'a str,
     ranges: &'a ServiceRanges,
     taken: AllocatedValues,
@@ -196,7 +195,7 @@ impl Attempt<'_> {
 /// Returns a free number in `range`, or in `others` if `range` is exhausted.
 ///
 /// Tries random numbers first, and then searches in order.
-fn free(
+pub(crate) fn free(
     range: &RangeInclusive<u128>,
     others: &RangeInclusive<u128>,
     taken: impl Fn(u128) -> bool,

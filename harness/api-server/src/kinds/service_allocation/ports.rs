@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 
 use kubernetes_types::status::{FieldError, Status};
 
-use super::spec::Spec;
-use super::{Attempt, free};
+use crate::kinds::service_allocation::spec::Spec;
+use crate::kinds::service_allocation::{Attempt, free};
 
 /// The base of the numbers that a dry run returns instead of a node port.
 ///
@@ -17,7 +17,7 @@ impl Attempt<'_> {
     /// Allocates the node ports and the health check node port of a Service.
     ///
     /// Source: kubernetes pkg/registry/core/service/storage/alloc.go, `txnAllocNodePorts` and `txnUpdateNodePorts`.
-    pub(super) fn ports(&mut self, spec: &mut Spec, old: Option<&Spec>) -> Result<(), Box<Status>> {
+    pub(crate) fn ports(&mut self, spec: &mut Spec, old: Option<&Spec>) -> Result<(), Box<Status>> {
         if spec.has_node_ports() {
             match old {
                 None => self.new_ports(spec)?,

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
-use crate::kinds::validation::addresses;
+use crate::kinds::common::addresses;
 
 /// An IPv4 or IPv6 address range for Services. The default is `10.0.0.0/24`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl ServiceRange {
     }
 
     /// Converts the bits of an address to an address of the range's IP family.
-    pub(super) fn address(self, bits: u128) -> IpAddr {
+    pub(crate) fn address(self, bits: u128) -> IpAddr {
         match self.network {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::from_bits(u32::try_from(bits).unwrap_or(u32::MAX))),
             IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::from_bits(bits)),
@@ -63,7 +63,7 @@ impl ServiceRange {
     }
 
     /// Returns the network address. A dry run returns it as the cluster IP.
-    pub(super) fn network(self) -> IpAddr {
+    pub(crate) fn network(self) -> IpAddr {
         self.network
     }
 
@@ -73,12 +73,12 @@ impl ServiceRange {
     }
 
     /// Returns whether Services may have this address.
-    pub(super) fn contains(self, address: IpAddr) -> bool {
+    pub(crate) fn contains(self, address: IpAddr) -> bool {
         address.is_ipv4() == self.is_ipv4() && self.addresses().contains(&bits(address))
     }
 
     /// Returns the addresses without the network address and without the broadcast address of IPv4.
-    pub(super) fn addresses(self) -> RangeInclusive<u128> {
+    pub(crate) fn addresses(self) -> RangeInclusive<u128> {
         let last = bits(self.network) | self.host_mask();
         bits(self.network).saturating_add(1)..=last.saturating_sub(u128::from(self.is_ipv4()))
     }
@@ -86,7 +86,7 @@ impl ServiceRange {
     /// Returns the addresses that are allocated first. Lower addresses are reserved for Services that request them.
     ///
     /// Source: kubernetes pkg/registry/core/service/ipallocator/bitmap.go, `calculateRangeOffset`.
-    pub(super) fn dynamic_addresses(self) -> RangeInclusive<u128> {
+    pub(crate) fn dynamic_addresses(self) -> RangeInclusive<u128> {
         let offset = offset(self.host_mask().saturating_add(1), 256, 16);
         let all = self.addresses();
         all.start() + offset..=*all.end()
@@ -147,12 +147,12 @@ impl NodePortRange {
         (first <= last && last <= 65_535).then_some(Self(first..=last))
     }
 
-    pub(super) fn ports(&self) -> RangeInclusive<u32> {
+    pub(crate) fn ports(&self) -> RangeInclusive<u32> {
         self.0.clone()
     }
 
     /// Returns the ports that are allocated first. Lower ports are reserved for Services that request them.
-    pub(super) fn dynamic_ports(&self) -> RangeInclusive<u32> {
+    pub(crate) fn dynamic_ports(&self) -> RangeInclusive<u32> {
         let (first, last) = self.ports().into_inner();
         let offset = offset(u128::from(last - first) + 1, 128, 32);
         first + u32::try_from(offset).unwrap_or_default()..=last

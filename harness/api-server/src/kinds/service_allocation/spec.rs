@@ -2,33 +2,33 @@
 
 use serde_json::Value;
 
-use super::HEADLESS;
+use crate::kinds::service_allocation::HEADLESS;
 
 /// The address and port fields in the `spec` of a Service. Empty strings, empty lists, and 0 are treated as absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Spec {
-    pub(super) kind: String,
-    pub(super) cluster_ip: String,
-    pub(super) cluster_ips: Vec<String>,
-    pub(super) ip_families: Vec<String>,
-    pub(super) ip_family_policy: String,
-    pub(super) ports: Vec<ServicePort>,
-    pub(super) health_check_node_port: u32,
-    pub(super) has_selector: bool,
+pub(crate) struct Spec {
+    pub(crate) kind: String,
+    pub(crate) cluster_ip: String,
+    pub(crate) cluster_ips: Vec<String>,
+    pub(crate) ip_families: Vec<String>,
+    pub(crate) ip_family_policy: String,
+    pub(crate) ports: Vec<ServicePort>,
+    pub(crate) health_check_node_port: u32,
+    pub(crate) has_selector: bool,
     external_traffic_policy: String,
     allocates_node_ports: bool,
 }
 
 /// A port of a [`Spec`] and its node port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ServicePort {
+pub(crate) struct ServicePort {
     name: String,
-    pub(super) number: u32,
-    pub(super) node_port: u32,
+    pub(crate) number: u32,
+    pub(crate) node_port: u32,
 }
 
 impl Spec {
-    pub(super) fn from_service(service: &Value) -> Self {
+    pub(crate) fn from_service(service: &Value) -> Self {
         let spec = service.get("spec").unwrap_or(&Value::Null);
         let ports = spec.get("ports").and_then(Value::as_array).into_iter().flatten();
         Self {
@@ -52,7 +52,7 @@ impl Spec {
     }
 
     /// Writes the completed fields into `service`.
-    pub(super) fn write(&self, service: &mut Value) {
+    pub(crate) fn write(&self, service: &mut Value) {
         let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else { return };
         for (field, value) in [
             ("clusterIP", Value::from(self.cluster_ip.as_str())),
@@ -77,39 +77,39 @@ impl Spec {
         }
     }
 
-    pub(super) fn is_external_name(&self) -> bool {
+    pub(crate) fn is_external_name(&self) -> bool {
         self.kind == "ExternalName"
     }
 
-    pub(super) fn is_headless(&self) -> bool {
+    pub(crate) fn is_headless(&self) -> bool {
         self.cluster_ips.first().is_some_and(|address| address == HEADLESS)
     }
 
     /// Returns whether ports of a Service of this type have node ports.
-    pub(super) fn has_node_ports(&self) -> bool {
+    pub(crate) fn has_node_ports(&self) -> bool {
         matches!(self.kind.as_str(), "NodePort" | "LoadBalancer")
     }
 
     /// Returns whether the server allocates node ports for ports without a node port.
-    pub(super) fn allocates_node_ports(&self) -> bool {
+    pub(crate) fn allocates_node_ports(&self) -> bool {
         self.kind == "NodePort" || (self.kind == "LoadBalancer" && self.allocates_node_ports)
     }
 
     /// Returns whether the Service needs a health check node port.
     ///
     /// Source: kubernetes pkg/api/service/util.go, `NeedsHealthCheck`.
-    pub(super) fn needs_health_check(&self) -> bool {
+    pub(crate) fn needs_health_check(&self) -> bool {
         self.kind == "LoadBalancer" && self.external_traffic_policy == "Local"
     }
 
-    pub(super) fn node_ports(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn node_ports(&self) -> impl Iterator<Item = u32> {
         self.ports.iter().map(|port| port.node_port).filter(|port| *port != 0)
     }
 
     /// Restores allocated values that the client omitted.
     ///
     /// Source: kubernetes pkg/registry/core/service/storage/storage.go, `patchAllocatedValues`.
-    pub(super) fn keep_allocated(&mut self, old: &Self) {
+    pub(crate) fn keep_allocated(&mut self, old: &Self) {
         if !old.is_external_name() && !self.is_external_name() {
             if self.cluster_ip.is_empty() {
                 self.cluster_ip.clone_from(&old.cluster_ip);
@@ -136,7 +136,7 @@ impl Spec {
     /// Updates `clusterIPs` from `clusterIP`, for clients that set only `clusterIP`.
     ///
     /// Source: kubernetes pkg/registry/core/service/storage/storage.go, `normalizeClusterIPs`.
-    pub(super) fn agree(&mut self, old: Option<&Self>) {
+    pub(crate) fn agree(&mut self, old: Option<&Self>) {
         let Some(old) = old else {
             if !self.cluster_ip.is_empty() && self.cluster_ips.is_empty() {
                 self.cluster_ips = vec![self.cluster_ip.clone()];

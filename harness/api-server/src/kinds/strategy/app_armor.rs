@@ -3,8 +3,10 @@
 use kubernetes_types::json::{at, set};
 use serde_json::Value;
 
-use super::super::discovery::Resource;
-use super::super::validation::{self, APP_ARMOR_PREFIX};
+use crate::kinds::discovery::Resource;
+use crate::kinds::validation::pod::annotations::APP_ARMOR_PREFIX;
+use crate::kinds::validation::pod::security;
+use crate::kinds::validation::warnings::pod;
 
 /// Sets the `AppArmor` profiles of containers that have one only in an annotation. Returns the warnings.
 ///
@@ -29,7 +31,7 @@ pub(crate) fn apply_app_armor_annotations(pod: &mut Value, resource: &Resource) 
             if !at(container, &["securityContext", "appArmorProfile"]).is_null() {
                 continue;
             }
-            let profile = validation::app_armor_profile(value).filter(validation::is_app_armor_profile);
+            let profile = pod::app_armor_profile(value).filter(security::is_app_armor_profile);
             if profile.as_ref() == Some(&of_pod) {
                 continue;
             }

@@ -8,16 +8,18 @@ use serde_json::{Value, json};
 use crate::apimachinery::metadata;
 
 /// The resource whose conditions this module completes and validates.
-pub(super) const RESOURCE: &str = "certificatesigningrequests.certificates.k8s.io";
+pub(crate) const RESOURCE: &str = "certificatesigningrequests.certificates.k8s.io";
+
 /// The path of the conditions in error messages.
 const CONDITIONS: &str = "status.conditions";
+
 const LAST_TRANSITION_TIME: &str = "lastTransitionTime";
 
 /// Completes the conditions in a status update: keeps approvals and denials, and sets missing times.
 ///
 /// Source: kubernetes pkg/registry/certificates/certificates/strategy.go, `csrStatusStrategy.PrepareForUpdate`.
 /// Rule: KND-09.
-pub(super) fn complete_conditions(request: &mut Value, old: &Value) {
+pub(crate) fn complete_conditions(request: &mut Value, old: &Value) {
     let before = conditions(old);
     let Some(conditions) = request.pointer_mut("/status/conditions").and_then(Value::as_array_mut) else {
         return;
@@ -38,7 +40,7 @@ pub(super) fn complete_conditions(request: &mut Value, old: &Value) {
 ///
 /// Source: kubernetes pkg/registry/certificates/certificates/strategy.go, `csrApprovalStrategy.PrepareForUpdate`.
 /// Rule: KND-08.
-pub(super) fn keep_all_but_conditions(request: &mut Value, old: &Value) {
+pub(crate) fn keep_all_but_conditions(request: &mut Value, old: &Value) {
     let mut given = conditions(request).to_vec();
     set_times(&mut given, conditions(old));
     let Some(members) = request.as_object_mut() else { return };
@@ -86,7 +88,7 @@ fn set_times(conditions: &mut [Value], before: &[Value]) {
 /// `validateCertificateSigningRequestUpdate`; `pkg/apis/certificates/v1/zz_generated.validations.go` (its errors come
 /// last).
 /// Rule: KND-09.
-pub(super) fn errors(object: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
+pub(crate) fn errors(object: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
     let (new, old) = (conditions(object), conditions(old));
     let mut errors = Vec::new();
     let was_untyped = old.iter().any(|condition| text(condition, "type").is_empty());

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 const SOURCE: &str = "dataSource";
+
 const REFERENCE: &str = "dataSourceRef";
 
 /// Synchronizes `dataSource` and `dataSourceRef`.
@@ -12,7 +13,7 @@ const REFERENCE: &str = "dataSourceRef";
 ///
 /// Source: kubernetes pkg/api/persistentvolumeclaim/util.go, `DropDisabledFields`,
 /// `EnforceDataSourceBackwardsCompatibility` and `NormalizeDataSources`.
-pub(super) fn normalize_data_sources(claim: &mut Value, old: Option<&Value>) {
+pub(crate) fn normalize_data_sources(claim: &mut Value, old: Option<&Value>) {
     let had =
         |field: &str| old.is_some_and(|old| old["spec"].get(field).is_some_and(|source| !source.is_null()));
     let had_one = had(SOURCE) || had(REFERENCE);

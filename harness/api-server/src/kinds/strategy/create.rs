@@ -3,11 +3,13 @@
 use kubernetes_admission::attributes::UserInfo;
 use serde_json::{Value, json};
 
-use super::super::discovery::Resource;
-use super::{TEMPLATE_GENERATION, claim, counts_generation, disabled_fields, job, pod, set_annotation};
 use crate::apimachinery::metadata;
 use crate::kinds::apiextensions::custom_resources;
-use crate::kinds::defaulting;
+use crate::kinds::discovery::Resource;
+use crate::kinds::strategy::{
+    TEMPLATE_GENERATION, claim, counts_generation, disabled_fields, job, pod, set_annotation,
+};
+use crate::kinds::{defaulting, strategy};
 
 /// Applies the part of the create strategy that depends only on the object.
 ///
@@ -113,10 +115,10 @@ fn namespace(object: &mut Value) {
         *spec = json!({"finalizers": all});
     }
     set_status(object, json!({"phase": "Active"}));
-    super::set_label(object, "kubernetes.io/metadata.name", &name);
+    strategy::set_label(object, "kubernetes.io/metadata.name", &name);
 }
 
-pub(super) fn set_status(object: &mut Value, status: Value) {
+pub(crate) fn set_status(object: &mut Value, status: Value) {
     if let Some(members) = object.as_object_mut() {
         members.insert("status".to_owned(), status);
     }
@@ -136,7 +138,7 @@ fn reset_status(object: &mut Value) {
 /// Removes all fields from the secrets of a `ServiceAccount` except for their names.
 ///
 /// Source: kubernetes pkg/registry/core/serviceaccount/strategy.go, `cleanSecretReferences`.
-pub(super) fn keep_names_of_secrets(account: &mut Value) {
+pub(crate) fn keep_names_of_secrets(account: &mut Value) {
     let secrets = account.get_mut("secrets").and_then(Value::as_array_mut).into_iter().flatten();
     for secret in secrets {
         if let Some(members) = secret.as_object_mut() {
@@ -150,7 +152,7 @@ pub(super) fn keep_names_of_secrets(account: &mut Value) {
 /// Sets `nodeName` of an endpoint from its topology if the old slice contains an endpoint with this topology.
 ///
 /// Source: kubernetes pkg/registry/discovery/endpointslice/strategy.go, `dropTopologyOnV1`.
-pub(super) fn drop_topology(slice: &mut Value, old: Option<&Value>) {
+pub(crate) fn drop_topology(slice: &mut Value, old: Option<&Value>) {
     const HOST: &str = "kubernetes.io/hostname";
     fn topology(endpoint: &Value) -> Option<&str> {
         endpoint.get("deprecatedTopology")?.get(HOST)?.as_str()

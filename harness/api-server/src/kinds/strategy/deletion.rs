@@ -7,11 +7,12 @@ use kubernetes_types::schema;
 use kubernetes_types::status::Status;
 use serde_json::{Value, json};
 
-use super::TEMPLATE_GENERATION;
 use crate::apimachinery::metadata;
 use crate::kinds::apiextensions::definition_deletion;
-use crate::kinds::deletion::{self, DeleteEffect};
+use crate::kinds::deletion;
+use crate::kinds::deletion::DeleteEffect;
 use crate::kinds::discovery::Resource;
+use crate::kinds::strategy::TEMPLATE_GENERATION;
 
 /// The resources whose DELETE returns the deleted object; the others return a Status.
 ///

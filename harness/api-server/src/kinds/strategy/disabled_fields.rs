@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::super::discovery::Resource;
+use crate::kinds::discovery::Resource;
 
 /// The path of a field: member names, and `*` for each item of a list or each value of a map.
 type Path = &'static [&'static str];
@@ -89,7 +89,7 @@ const OF_SLICES: &[Path] = &[
 /// `dropDisabledPodStatusFields`; `DropDisabledFields` in `pkg/api/{job,resourceclaimspec}/util.go`;
 /// `dropDisabledFields` and similar functions in `pkg/registry/*/*/strategy.go`.
 /// Rule: KND-19.
-pub(super) fn drop(object: &mut Value, resource: &Resource) {
+pub(crate) fn drop(object: &mut Value, resource: &Resource) {
     let kind = resource.gvr.group_resource();
     match kind.as_str() {
         "pods" => {

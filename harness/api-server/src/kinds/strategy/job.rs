@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 use crate::apimachinery::metadata;
 
 const JOB_NAME: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
+
 const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
+
 const LEGACY_CONTROLLER_UID: &str = "controller-uid";
 
 /// Adds labels with the name and UID of a new Job to its pod template and selects Pods by UID.
@@ -13,7 +15,7 @@ const LEGACY_CONTROLLER_UID: &str = "controller-uid";
 /// Does not change a Job with `manualSelector`. Does not replace existing values. Validation checks them later.
 ///
 /// Source: kubernetes pkg/registry/batch/job/strategy.go, `generateSelectorIfNeeded`.
-pub(super) fn generate_selector(job: &mut Value) {
+pub(crate) fn generate_selector(job: &mut Value) {
     if job.pointer("/spec/manualSelector") == Some(&Value::Bool(true)) {
         return;
     }

@@ -2,44 +2,33 @@
 //!
 //! A strategy prepares objects before they are stored. It sets names, times, the status, and the generation.
 
-mod app_armor;
-mod certificate;
-mod claim;
-mod create;
+pub(crate) mod app_armor;
+pub(crate) mod certificate;
+pub(crate) mod claim;
+pub(crate) mod create;
 pub(crate) mod deletion;
-mod disabled_fields;
-mod job;
-mod pod;
-mod service;
-mod update;
+pub(crate) mod disabled_fields;
+pub(crate) mod job;
+pub(crate) mod pod;
+pub(crate) mod service;
+pub(crate) mod update;
 
 use std::collections::HashSet;
-
-use serde_json::{Value, json};
-
-pub(crate) use self::app_armor::apply_app_armor_annotations;
-pub(crate) use self::create::{
-    lacks_late_default, prepare_for_create, set_requester, share_labels, shares_labels,
-};
-pub use self::job::forget_selector;
-pub(crate) use self::update::prepare_for_update;
 
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_admission::authorizer::RBAC_GROUP;
 use kubernetes_admission::cluster_state::ClusterState;
-use kubernetes_admission::config::{self, ConfigError};
+use kubernetes_admission::config;
+use kubernetes_admission::config::ConfigError;
 use kubernetes_types::json::text;
 use kubernetes_types::status::{FieldError, Status};
+use serde_json::{Value, json};
 
-use super::apiextensions::custom_resources;
-use super::apiextensions::custom_validation;
-use super::apiextensions::definitions;
-use super::discovery::Resource;
-use super::metadata_validation;
-use super::validation;
-use super::webhook_configurations;
 use crate::apimachinery::metadata;
-use crate::kinds::rbac;
+use crate::kinds::apiextensions::{custom_resources, custom_validation, definitions};
+use crate::kinds::discovery::Resource;
+use crate::kinds::validation::devices;
+use crate::kinds::{metadata_validation, rbac, strategy, validation, webhook_configurations};
 
 /// The characters in the random suffixes of generated names.
 ///
@@ -47,7 +36,9 @@ use crate::kinds::rbac;
 ///
 /// Source: apimachinery pkg/util/rand/rand.go.
 const ALPHANUMS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+
 const RANDOM_LENGTH: usize = 5;
+
 /// The maximum length of the prefix of a generated name.
 ///
 /// Source: apiserver pkg/storage/names/generate.go.
@@ -134,7 +125,7 @@ pub(crate) fn generated_name(base: &str) -> String {
     base.get(..end).unwrap_or_default().chars().chain(suffix).collect()
 }
 
-fn counts_generation(resource: &Resource) -> bool {
+pub(crate) fn counts_generation(resource: &Resource) -> bool {
     resource.custom.is_some() || GENERATION_RESOURCES.contains(&resource.gvr.group_resource().as_str())
 }
 
@@ -144,7 +135,7 @@ fn counts_generation(resource: &Resource) -> bool {
 /// `pkg/registry/customresource/{strategy,status_strategy}.go`.
 pub(crate) fn reset_fields(resource: &Resource, subresource: &str) -> &'static [&'static [&'static str]] {
     match (subresource, resource.gvr.group_resource().as_str()) {
-        ("status", kind) if resource.custom.is_some() || update::keeps_metadata(kind) => {
+        ("status", kind) if resource.custom.is_some() || strategy::update::keeps_metadata(kind) => {
             &[&["metadata"], &["spec"]]
         }
         ("status", "deployments.apps") => &[&["spec"], &["metadata", "labels"]],
@@ -304,7 +295,7 @@ pub(crate) fn admin_access(
     state: &dyn ClusterState,
 ) -> Option<FieldError> {
     let kind = resource.gvr.group_resource();
-    validation::admin_access(object, old, &kind, subresource, |name| state.namespace(name))
+    devices::admin_access(object, old, &kind, subresource, |name| state.namespace(name))
 }
 
 /// Validates the conditions of a `CertificateSigningRequest` in an update of its status or its approval.
@@ -353,7 +344,7 @@ pub(crate) fn is_configuration(resource: &Resource) -> bool {
 /// Source: `reflect.DeepEqual` in `PrepareForUpdate` in kubernetes
 /// `pkg/registry/admissionregistration/*webhookconfiguration/strategy.go` and
 /// pkg/registry/networking/networkpolicy/strategy.go.
-fn counts_empty_fields(resource: &Resource) -> bool {
+pub(crate) fn counts_empty_fields(resource: &Resource) -> bool {
     is_configuration(resource) || resource.gvr.group_resource() == "networkpolicies.networking.k8s.io"
 }
 
@@ -368,7 +359,7 @@ pub(crate) fn warnings(
         return unqualified_finalizers(object, old);
     }
     if !is_configuration(resource) {
-        return validation::warnings(object, old, resource, subresource);
+        return validation::warnings::warnings(object, old, resource, subresource);
     }
     let mut warnings = config::warnings(object);
     if old.is_some() {
@@ -406,14 +397,14 @@ fn validate_configuration(configuration: &Value) -> Result<(), Box<Status>> {
     }
 }
 
-fn set_annotation(object: &mut Value, key: &str, value: &str) {
+pub(crate) fn set_annotation(object: &mut Value, key: &str, value: &str) {
     set_in_metadata(object, "annotations", key, value);
 }
 
 /// Sets a label of an object.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Namespace`.
-fn set_label(object: &mut Value, key: &str, value: &str) {
+pub(crate) fn set_label(object: &mut Value, key: &str, value: &str) {
     set_in_metadata(object, "labels", key, value);
 }
 

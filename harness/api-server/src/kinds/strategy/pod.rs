@@ -3,17 +3,17 @@
 use kubernetes_types::json::{keep, set};
 use serde_json::{Map, Value, json};
 
-use super::super::pod_resources::{
+use crate::apimachinery::metadata;
+use crate::kinds::pod_resources::{
     containers, is_huge_page, is_pod_level, list, of_containers, quality_of_service,
 };
-use super::create::set_status;
-use super::update;
-use crate::apimachinery::metadata;
+use crate::kinds::strategy;
+use crate::kinds::strategy::create::set_status;
 
 /// Sets the initial status of a new Pod and its derived fields.
 ///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `PrepareForCreate`.
-pub(super) fn prepare_for_create(pod: &mut Value) {
+pub(crate) fn prepare_for_create(pod: &mut Value) {
     let mut status = json!({"phase": "Pending"});
     let gates = pod.pointer("/spec/schedulingGates").and_then(Value::as_array);
     if gates.is_some_and(|gates| !gates.is_empty()) {
@@ -34,7 +34,7 @@ pub(super) fn prepare_for_create(pod: &mut Value) {
 /// Discards all changes except changes to ephemeral containers.
 ///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `dropNonEphemeralContainerUpdates`.
-pub(super) fn keep_all_but_ephemeral_containers(pod: &mut Value, old: &Value) {
+pub(crate) fn keep_all_but_ephemeral_containers(pod: &mut Value, old: &Value) {
     let containers = pod.pointer("/spec/ephemeralContainers").cloned();
     let mut spec = old.get("spec").cloned().unwrap_or_default();
     if let Some(members) = spec.as_object_mut() {
@@ -45,7 +45,7 @@ pub(super) fn keep_all_but_ephemeral_containers(pod: &mut Value, old: &Value) {
     if let Some(status) = old.get("status") {
         set(pod, &["status"], status.clone());
     }
-    update::keep_metadata(pod, old);
+    strategy::update::keep_metadata(pod, old);
 }
 
 /// Discards all changes except changes to resources and resize policies. Completes the resources of the Pod.
@@ -54,7 +54,7 @@ pub(super) fn keep_all_but_ephemeral_containers(pod: &mut Value, old: &Value) {
 ///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `podResizeStrategy.PrepareForUpdate` and
 /// `dropNonResizeUpdates`.
-pub(super) fn keep_all_but_resources(pod: &mut Value, old: &Value) {
+pub(crate) fn keep_all_but_resources(pod: &mut Value, old: &Value) {
     const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
     let count = |pod: &Value| CONTAINERS.map(|field| containers(pod, field).count());
     if count(pod) == count(old) {
@@ -77,7 +77,7 @@ pub(super) fn keep_all_but_resources(pod: &mut Value, old: &Value) {
         keep(&mut spec, pod.get("spec").unwrap_or(&Value::Null), "resources");
         set(pod, &["spec"], spec);
         keep(pod, old, "status");
-        update::keep_metadata(pod, old);
+        strategy::update::keep_metadata(pod, old);
     }
     if pod.pointer("/spec/resources").is_none_or(Value::is_null)
         && let Some(resources) = old.pointer("/spec/resources")

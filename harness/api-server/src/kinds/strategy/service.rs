@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 ///
 /// Source: kubernetes pkg/registry/core/service/strategy.go, `dropTypeDependentFields`.
 /// Rule: KND-05.
-pub(super) fn drop_type_dependent_fields(service: &mut Value, old: &Value) {
+pub(crate) fn drop_type_dependent_fields(service: &mut Value, old: &Value) {
     let before = old.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
     let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else { return };
     let now = spec.clone();

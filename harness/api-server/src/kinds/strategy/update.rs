@@ -8,14 +8,14 @@ use kubernetes_types::json::{at, keep};
 use kubernetes_types::schema::{EmptyFields, Type};
 use serde_json::Value;
 
-use super::super::discovery::Resource;
-use super::{
+use crate::apimachinery::metadata;
+use crate::kinds::apiextensions::definition_update;
+use crate::kinds::discovery::Resource;
+use crate::kinds::strategy::{
     TEMPLATE_GENERATION, certificate, claim, counts_empty_fields, counts_generation, create, disabled_fields,
     pod, service, set_annotation, set_label,
 };
-use crate::apimachinery::metadata;
-use crate::kinds::apiextensions::definition_update;
-use crate::kinds::validation;
+use crate::kinds::validation::devices;
 
 /// The resources whose `/status` does not change labels, annotations, finalizers, or owner references.
 ///
@@ -42,7 +42,7 @@ const STATUS_KEEPS_ALL_METADATA: [&str; 2] =
     ["flowschemas.flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"];
 
 /// Returns whether the `/status` of a resource changes only the status; `resource` includes the group.
-pub(super) fn keeps_metadata(resource: &str) -> bool {
+pub(crate) fn keeps_metadata(resource: &str) -> bool {
     STATUS_KEEPS_METADATA.contains(&resource)
 }
 
@@ -174,14 +174,14 @@ fn complete_status(object: &mut Value, old: &Value, resource: &Resource) {
 fn drop_deallocated_devices(claim: &mut Value, old: &Value) {
     let allocated = |claim: &Value| -> HashSet<[String; 4]> {
         let results = claim.pointer("/status/allocation/devices/results").and_then(Value::as_array);
-        let id = |result| validation::device_id(result).map(str::to_owned);
+        let id = |result| devices::status::device_id(result).map(str::to_owned);
         results.into_iter().flatten().map(id).collect()
     };
     let (before, now) = (allocated(old), allocated(claim));
     let Some(status) = claim.get_mut("status").and_then(Value::as_object_mut) else { return };
     let Some(devices) = status.get_mut("devices").and_then(Value::as_array_mut) else { return };
     devices.retain(|device| {
-        let id = validation::device_id(device).map(str::to_owned);
+        let id = devices::status::device_id(device).map(str::to_owned);
         !before.contains(&id) || now.contains(&id)
     });
     if devices.is_empty() {
@@ -305,7 +305,7 @@ fn keep_all_metadata(object: &mut Value, old: &Value) {
 /// Discards changes to the metadata in a write to a subresource.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/meta.go, `ResetObjectMetaForStatus`.
-pub(super) fn keep_metadata(object: &mut Value, old: &Value) {
+pub(crate) fn keep_metadata(object: &mut Value, old: &Value) {
     for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
         keep_in_metadata(object, old, field);
     }

@@ -10,15 +10,15 @@ use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::json::{at, text};
 use serde_json::{Value, json};
 
-use super::COLUMNS;
-use super::age;
-use super::cells::{
-    Cells, Context, age_of, amount, condition, count, created, is_true, items, joined, labels, name,
-    number, present_or, row, text_or,
+use crate::kinds::common::age;
+use crate::kinds::common::cells::{
+    Cells, Context, age_of, amount, condition, count, created, is_true, items, joined, labels, name, number,
+    present_or, row, text_or,
 };
 use crate::kinds::conversion::{Strategy, convert};
+use crate::kinds::tables::COLUMNS;
 
-pub(super) fn for_kind(kind: &str) -> Option<Cells> {
+pub(crate) fn for_kind(kind: &str) -> Option<Cells> {
     Some(match kind {
         "Namespace" => namespace,
         "Node" => node,
@@ -64,7 +64,7 @@ fn column(name: &str, kind: &str, description: impl Into<Value>, priority: i64) 
 /// The columns of API services.
 ///
 /// Source: kube-aggregator pkg/registry/apiservice/etcd/etcd.go, `ConvertToTable`.
-pub(super) static API_SERVICE_COLUMNS: LazyLock<Value> = LazyLock::new(|| {
+pub(crate) static API_SERVICE_COLUMNS: LazyLock<Value> = LazyLock::new(|| {
     let service = "The reference to the service that hosts this API endpoint.";
     Value::from(vec![
         column("Name", "string", described("default", 0), 0),
@@ -77,7 +77,7 @@ pub(super) static API_SERVICE_COLUMNS: LazyLock<Value> = LazyLock::new(|| {
 /// The columns of custom resource definitions.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresourcedefinition/tableconvertor/tableconvertor.go.
-pub(super) static DEFINITION_COLUMNS: LazyLock<Value> = LazyLock::new(|| {
+pub(crate) static DEFINITION_COLUMNS: LazyLock<Value> = LazyLock::new(|| {
     Value::from(vec![
         column("Name", "string", described("default", 0), 0),
         column("Scope", "string", "Cluster/Namespaced", 0),

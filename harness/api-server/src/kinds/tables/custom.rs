@@ -11,8 +11,10 @@ use kubernetes_types::quoting::encode;
 use kubernetes_types::status::Unsupported;
 use serde_json::{Value, json};
 
-use super::json_path::{Found, Path, Unreadable};
-use super::{COLUMNS, age, cells};
+use crate::kinds::common::{age, cells};
+use crate::kinds::tables::COLUMNS;
+use crate::kinds::tables::json_path::parser::Unreadable;
+use crate::kinds::tables::json_path::{Found, Path};
 
 /// The columns of one version of a definition.
 #[derive(Clone, Debug)]
@@ -85,14 +87,14 @@ impl CustomColumns {
         Ok(Arc::new(Self { definitions: definitions.into(), columns: parsed }))
     }
 
-    pub(super) const fn definitions(&self) -> &Value {
+    pub(crate) const fn definitions(&self) -> &Value {
         &self.definitions
     }
 
     /// Returns the cells of a row: the name, then one cell for each column.
     ///
     /// Rule: TBL-10.
-    pub(super) fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
+    pub(crate) fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
         let cell = |column: &Column| match (column.path.first(object), column.kind.as_str()) {
             (Some(Found::Value(value)), "string") => printed(value).into(),
             (Some(Found::Integer(integer)), "string") => integer.to_string().into(),

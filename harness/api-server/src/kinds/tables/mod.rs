@@ -5,15 +5,13 @@
 //!
 //! Source: apiserver pkg/endpoints/handlers/response.go, `asTable`; kubernetes pkg/printers/storage/storage.go.
 
-mod age;
-mod cells;
-mod cluster;
-mod custom;
-mod json_path;
-mod network;
-mod pods;
-mod storage;
-mod workloads;
+pub(crate) mod cluster;
+pub(crate) mod custom;
+pub(crate) mod json_path;
+pub(crate) mod network;
+pub(crate) mod pods;
+pub(crate) mod storage;
+pub(crate) mod workloads;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -27,18 +25,33 @@ use kubernetes_types::weight::exceeds;
 use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 use serde_json::{Value, json};
 
-pub(crate) use self::custom::CustomColumns;
-
-use super::conversion::ROUND_TRIP;
-use super::discovery::Resource;
-use super::strategy::TEMPLATE_GENERATION;
 use crate::apimachinery::limits::LARGE_BYTES;
+use crate::apimachinery::metadata;
 use crate::apimachinery::metadata::METADATA_KIND;
 use crate::apimachinery::query::Query;
+use crate::kinds::common::cells;
+use crate::kinds::common::cells::Cells;
+use crate::kinds::conversion::horizontal_pod_autoscaler::ROUND_TRIP;
+use crate::kinds::discovery::Resource;
+use crate::kinds::strategy::TEMPLATE_GENERATION;
+use crate::kinds::tables::custom::CustomColumns;
+use crate::kinds::tables::json_path::parser;
 use crate::storage::list::Item;
 
+/// Returns the cells function of a built-in kind; `None` if the kind has only the default columns.
+///
+/// Source: kubernetes pkg/printers/internalversion/printers.go, `AddHandlers`.
+/// Rule: TBL-06.
+pub(crate) fn for_kind(kind: &str) -> Option<Cells> {
+    pods::for_kind(kind)
+        .or_else(|| workloads::for_kind(kind))
+        .or_else(|| network::for_kind(kind))
+        .or_else(|| storage::for_kind(kind))
+        .or_else(|| cluster::for_kind(kind))
+}
+
 /// The columns of the built-in kinds, by kind. The key `default` is for all other kinds.
-static COLUMNS: LazyLock<HashMap<String, Value>> =
+pub(crate) static COLUMNS: LazyLock<HashMap<String, Value>> =
     LazyLock::new(|| match serde_json::from_str(include_str!("columns.json")) {
         Ok(columns) => columns,
         Err(error) => unreachable!("columns.json is part of the program: {error}"),
@@ -46,7 +59,7 @@ static COLUMNS: LazyLock<HashMap<String, Value>> =
 
 /// Returns whether a string is a `JSONPath` without the outer braces.
 pub(crate) fn is_json_path(text: &str) -> bool {
-    !matches!(json_path::Path::parse(text), Err(json_path::Unreadable::Invalid))
+    !matches!(json_path::Path::parse(text), Err(parser::Unreadable::Invalid))
 }
 
 /// The requested form of Tables.
@@ -148,7 +161,7 @@ impl Rows {
             return Ok(Self::Default { columns: columns("default") });
         }
         let what = || Unsupported { what: format!("Tables of {}", resource.gvr.group_resource()) };
-        let cells = cells::for_kind(kind).ok_or_else(what)?;
+        let cells = for_kind(kind).ok_or_else(what)?;
         let columns = match kind {
             "APIService" => &*cluster::API_SERVICE_COLUMNS,
             "CustomResourceDefinition" => &*cluster::DEFINITION_COLUMNS,
@@ -200,7 +213,7 @@ impl Table {
         options: TableOptions,
         now: Timestamp,
     ) -> Result<Self, Box<Status>> {
-        let version = crate::apimachinery::metadata::text(&object, "resourceVersion");
+        let version = metadata::text(&object, "resourceVersion");
         let metadata = if version.is_empty() { json!({}) } else { json!({"resourceVersion": version}) };
         let rows = Rows::for_resource(resource, subresource);
         let rows = rows.map_err(|unsupported| Box::new(Status::unsupported(&unsupported)))?;

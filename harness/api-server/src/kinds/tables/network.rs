@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 use kubernetes_types::json::{at, text};
 use serde_json::Value;
 
-use super::cells::{
+use crate::kinds::common::cells::{
     Cells, Context, age_of, at_most, items, joined, label_selector, labels, name, number, present_or, row,
 };
 
-pub(super) fn for_kind(kind: &str) -> Option<Cells> {
+pub(crate) fn for_kind(kind: &str) -> Option<Cells> {
     Some(match kind {
         "Service" => service,
         "Endpoints" => endpoints,

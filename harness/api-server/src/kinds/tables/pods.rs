@@ -6,17 +6,19 @@ use jiff::Timestamp;
 use kubernetes_types::json::{at, text};
 use serde_json::{Value, json};
 
-use super::age;
-use super::cells::{Cells, Context, age_of, condition, is_true, items, name, number, row, text_or};
+use crate::kinds::common::age;
+use crate::kinds::common::cells::{
+    Cells, Context, age_of, condition, is_true, items, name, number, row, text_or,
+};
 
-pub(super) fn for_kind(kind: &str) -> Option<Cells> {
+pub(crate) fn for_kind(kind: &str) -> Option<Cells> {
     (kind == "Pod").then_some(pod as Cells)
 }
 
 /// Returns the row conditions of a finished Pod; `None` for other objects.
 ///
 /// Rule: TBL-07.
-pub(super) fn conditions(object: &Value) -> Option<Value> {
+pub(crate) fn conditions(object: &Value) -> Option<Value> {
     if text(object, &["kind"]) != "Pod" {
         return None;
     }

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use kubernetes_types::json::{at, text};
 use serde_json::Value;
 
-use super::cells::{Cells, Context, age_of, amount, created, is_true, items, joined, name, present_or, row};
+use crate::kinds::common::cells::{
+    Cells, Context, age_of, amount, created, is_true, items, joined, name, present_or, row,
+};
 
-pub(super) fn for_kind(kind: &str) -> Option<Cells> {
+pub(crate) fn for_kind(kind: &str) -> Option<Cells> {
     Some(match kind {
         "PersistentVolume" => volume,
         "PersistentVolumeClaim" => claim,
@@ -109,7 +111,7 @@ fn class(object: &Value, context: &Context<'_>) -> Vec<Value> {
 ///
 /// Source: `getEffectiveDefaultStorageClass`.
 /// Rule: TBL-08.
-pub(super) fn default_class(classes: &[Arc<Value>]) -> String {
+pub(crate) fn default_class(classes: &[Arc<Value>]) -> String {
     let says_so = |class: &&Arc<Value>| {
         ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"]
             .iter()

@@ -6,14 +6,14 @@ use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::json::{at, text};
 use serde_json::Value;
 
-use super::age;
-use super::cells::{
-    Cells, Context, age_of, amount, condition, containers, count, is_true, items, label_selector,
-    labels, name, number, present_or, row, selector,
+use crate::kinds::common::age;
+use crate::kinds::common::cells::{
+    Cells, Context, age_of, amount, condition, containers, count, is_true, items, label_selector, labels,
+    name, number, present_or, row, selector,
 };
 use crate::kinds::conversion::{Strategy, convert};
 
-pub(super) fn for_kind(kind: &str) -> Option<Cells> {
+pub(crate) fn for_kind(kind: &str) -> Option<Cells> {
     Some(match kind {
         "PodTemplate" => pod_template,
         "PodDisruptionBudget" => pod_disruption_budget,

@@ -4,14 +4,14 @@ use kubernetes_types::names;
 use kubernetes_types::quoting::quote;
 use serde_json::Value;
 
-use super::fields::{Errors, Path, flag, get, int, list, set, text};
-use super::formats;
+use crate::kinds::common::fields::{Errors, Path, flag, get, int, list, set, text};
+use crate::kinds::common::formats;
 
 /// Validates an `APIService`.
 ///
 /// Source: kube-aggregator pkg/apis/apiregistration/validation/validation.go, `ValidateAPIService`.
 /// Rule: VLO-50.
-pub(super) fn service(errors: &mut Errors, object: &Value) {
+pub(crate) fn service(errors: &mut Errors, object: &Value) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let (group, version) = (text(spec, "group"), text(spec, "version"));
     if group.is_empty() && version != "v1" {
@@ -67,7 +67,7 @@ fn decoded_length(text: &str) -> usize {
 ///
 /// Source: kube-aggregator pkg/apis/apiregistration/validation/validation.go, `ValidateAPIServiceStatus`.
 /// Rule: VLO-50.
-pub(super) fn status(errors: &mut Errors, object: &Value) {
+pub(crate) fn status(errors: &mut Errors, object: &Value) {
     let path = Path::new("status");
     let path = path.child("conditions");
     for (index, condition) in list(get(object, "status"), "conditions").iter().enumerate() {

@@ -7,15 +7,17 @@ use kubernetes_types::quoting::quote;
 use kubernetes_types::status::FieldError;
 use serde_json::Value;
 
-use super::fields::{Errors, IMMUTABLE, Path, get, int, list, map, set, text, texts, word};
-use super::{Change, formats, storage, volumes};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{Errors, IMMUTABLE, Path, get, int, list, map, set, text, texts, word};
+use crate::kinds::common::formats;
+use crate::kinds::validation::{storage, volumes};
 
 /// Validates a volume attachment.
 ///
 /// Source: kubernetes pkg/apis/storage/validation/validation.go, `ValidateVolumeAttachment` and
 /// `ValidateVolumeAttachmentUpdate`.
 /// Rule: VLO-42.
-pub(super) fn attachment(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn attachment(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let attacher = text(spec, "attacher");
     let (source_path, source) = (path.child("source"), get(spec, "source"));
@@ -89,7 +91,7 @@ fn status(errors: &mut Errors, status: &Value) {
 /// Source: kubernetes pkg/apis/storage/validation/validation.go, `ValidateVolumeAttributesClass` and
 /// `ValidateVolumeAttributesClassUpdate`.
 /// Rule: VLO-42.
-pub(super) fn attributes_class(errors: &mut Errors, class: &Value, change: Option<Change<'_>>) {
+pub(crate) fn attributes_class(errors: &mut Errors, class: &Value, change: Option<Change<'_>>) {
     if let Some(change) = change {
         for field in ["driverName", "parameters"] {
             if !change.is_same(&[field]) {
@@ -114,7 +116,7 @@ pub(super) fn attributes_class(errors: &mut Errors, class: &Value, change: Optio
 ///
 /// Source: kubernetes pkg/apis/storage/validation/validation.go, `ValidateCSINode` and `ValidateCSINodeUpdate`.
 /// Rule: VLO-42.
-pub(super) fn node(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn node(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     const CSI_NODE_ID_MAX_LENGTH: usize = 256;
     let path = Path::new("spec");
     let path = path.child("drivers");

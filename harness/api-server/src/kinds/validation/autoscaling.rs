@@ -1,11 +1,13 @@
 //! Validates `HorizontalPodAutoscaler`s in the version `autoscaling/v2`.
 
-use kubernetes_types::quantity::{self, Quantity};
+use kubernetes_types::quantity;
+use kubernetes_types::quantity::Quantity;
 use kubernetes_types::status::FieldError;
 use serde_json::Value;
 
-use super::fields::{Errors, Path, get, int, list, set, text, word};
-use super::{Change, formats, resources};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{Errors, Path, get, int, list, set, text, word};
+use crate::kinds::common::{formats, resources};
 
 const SOURCES: [(&str, &str); 5] = [
     ("object", "Object"),
@@ -14,13 +16,14 @@ const SOURCES: [(&str, &str); 5] = [
     ("resource", "Resource"),
     ("containerResource", "ContainerResource"),
 ];
+
 const POSITIVE: &str = "must be greater than zero";
 
 /// Validates a `HorizontalPodAutoscaler`.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `validateHorizontalPodAutoscalerSpec`.
 /// Rule: VLO-30.
-pub(super) fn autoscaler(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn autoscaler(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let before = change.map(|change| get(change.old, "spec"));
     let (least, most) = (int(spec, "minReplicas"), int(spec, "maxReplicas").unwrap_or(0));
@@ -66,7 +69,7 @@ pub(super) fn autoscaler(errors: &mut Errors, object: &Value, change: Option<Cha
 ///
 /// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `ValidateHorizontalPodAutoscalerStatusUpdate`.
 /// Rule: VLO-30.
-pub(super) fn status(errors: &mut Errors, object: &Value) {
+pub(crate) fn status(errors: &mut Errors, object: &Value) {
     let (path, status) = (Path::new("status"), get(object, "status"));
     let conditions = path.child("conditions");
     for (index, condition) in list(status, "conditions").iter().enumerate() {

@@ -9,26 +9,39 @@ use go_std::url::Url;
 use x509_parser::extensions::X509Extension;
 
 const BOOLEAN: u8 = 0x01;
+
 const INTEGER: u8 = 0x02;
+
 const BIT_STRING: u8 = 0x03;
+
 const OCTET_STRING: u8 = 0x04;
+
 const OBJECT_IDENTIFIER: u8 = 0x06;
+
 const SEQUENCE: u8 = 0x30;
+
 // General names.
 const EMAIL: u8 = 0x81;
+
 const DNS: u8 = 0x82;
+
 const URI: u8 = 0x86;
+
 const IP: u8 = 0x87;
+
 // Context-specific tags with a primitive and a constructed value.
 const PRIMITIVE_0: u8 = 0x80;
+
 const PRIMITIVE_1: u8 = 0x81;
+
 const CONSTRUCTED_0: u8 = 0xa0;
+
 const CONSTRUCTED_1: u8 = 0xa1;
 
 const BASIC_CONSTRAINTS: &str = "2.5.29.19";
 
 /// Returns whether Go can parse an extension. Go accepts any value of an extension that it does not know.
-pub(super) fn is_valid(extension: &X509Extension<'_>) -> bool {
+pub(crate) fn is_valid(extension: &X509Extension<'_>) -> bool {
     let mut value = Der(extension.value);
     match extension.oid.to_id_string().as_str() {
         "2.5.29.14" => !extension.critical && value.take(OCTET_STRING).is_some(),
@@ -53,7 +66,7 @@ pub(super) fn is_valid(extension: &X509Extension<'_>) -> bool {
 }
 
 /// Returns whether a basic constraints extension marks the certificate as a CA.
-pub(super) fn is_authority(extension: &X509Extension<'_>) -> bool {
+pub(crate) fn is_authority(extension: &X509Extension<'_>) -> bool {
     extension.oid.to_id_string() == BASIC_CONSTRAINTS
         && Der(extension.value).take(SEQUENCE).and_then(basic_constraints) == Some(true)
 }

@@ -7,8 +7,10 @@ use serde_json::Value;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
-use super::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text};
-use super::{Change, certificate_extensions, conditions, formats, pod_certificates, signing_requests};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text};
+use crate::kinds::common::{conditions, formats};
+use crate::kinds::validation::{certificate_extensions, pod_certificates, signing_requests};
 
 const HIDDEN: &str = "<value omitted>";
 
@@ -17,7 +19,7 @@ const HIDDEN: &str = "<value omitted>";
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `ValidateClusterTrustBundle` and
 /// `ValidateClusterTrustBundleUpdate`.
 /// Rule: VLO-48.
-pub(super) fn trust_bundle(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn trust_bundle(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let (signer_path, signer) = (path.child("signerName"), text(spec, "signerName"));
     if !signer.is_empty() {
@@ -69,7 +71,7 @@ fn anchors(errors: &mut Errors, path: &Path<'_>, bundle: &str) {
 /// Returns the PEM blocks in a string and ignores other text.
 ///
 /// Source: Go encoding/pem, `Decode`.
-pub(super) fn blocks(text: &str) -> impl Iterator<Item = pem::Pem> {
+pub(crate) fn blocks(text: &str) -> impl Iterator<Item = pem::Pem> {
     const BEGIN: &str = "-----BEGIN ";
     text.match_indices(BEGIN)
         .filter_map(|(begin, _)| text.get(begin..))
@@ -94,7 +96,7 @@ fn wrong_anchor(block: &pem::Pem) -> Option<&'static str> {
 /// Returns a certificate, or `None` if Go cannot parse it.
 ///
 /// Source: Go crypto/x509/parser.go, `parseCertificate` and `processExtensions`.
-pub(super) fn parsed_certificate(der: &[u8]) -> Option<X509Certificate<'_>> {
+pub(crate) fn parsed_certificate(der: &[u8]) -> Option<X509Certificate<'_>> {
     let Ok(([], certificate)) = X509Certificate::from_der(der) else { return None };
     let inner = &certificate.tbs_certificate;
     let serial = inner.raw_serial();
@@ -116,7 +118,7 @@ pub(super) fn parsed_certificate(der: &[u8]) -> Option<X509Certificate<'_>> {
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `ValidatePodCertificateRequestCreate` and
 /// `ValidatePodCertificateRequestUpdate`.
 /// Rule: VLO-48.
-pub(super) fn pod_request(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn pod_request(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     const MAX_UID_LENGTH: usize = 128;
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     if let Some(change) = change {
@@ -185,7 +187,7 @@ fn lifetime(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 /// Validates a projected Pod certificate except for the paths of its files.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateProjectionSources`.
-pub(super) fn projected(errors: &mut Errors, path: &Path<'_>, source: &Value) {
+pub(crate) fn projected(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     const KEYS: [&str; 6] = ["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"];
     let signer = text(source, "signerName");
     signing_requests::signer_name(errors, &path.child("signerName"), signer);
@@ -235,7 +237,7 @@ fn prefixed_key(errors: &mut Errors, path: &Path<'_>, key: &str) {
 ///
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `ValidatePodCertificateRequestStatusUpdate`.
 /// Rule: VLO-48.
-pub(super) fn pod_request_status(errors: &mut Errors, object: &Value, change: Change<'_>) {
+pub(crate) fn pod_request_status(errors: &mut Errors, object: &Value, change: Change<'_>) {
     const KNOWN: [&str; 3] = ["Issued", "Denied", "Failed"];
     let mut count = 0;
     let of_status = |object: &Value| -> Vec<Value> { list(get(object, "status"), "conditions").to_vec() };

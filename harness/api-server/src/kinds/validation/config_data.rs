@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::fields::{Errors, IMMUTABLE, Path, entries, flag, get, map, text};
-use super::formats;
+use crate::kinds::common::fields::{Errors, IMMUTABLE, Path, entries, flag, get, map, text};
+use crate::kinds::common::formats;
 
 /// The maximum total size of all values, in bytes.
 ///
@@ -18,7 +18,7 @@ const IMMUTABLE_FIELDS: &str = "field is immutable when `immutable` is set";
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateConfigMap` and `ValidateConfigMapUpdate`.
 /// Rule: VLO-02.
-pub(super) fn config_map(errors: &mut Errors, object: &Value, old: Option<&Value>) {
+pub(crate) fn config_map(errors: &mut Errors, object: &Value, old: Option<&Value>) {
     if let Some(old) = old {
         frozen(errors, object, old, &["data", "binaryData"], Maps::EmptyIsAbsent);
     }
@@ -45,7 +45,7 @@ pub(super) fn config_map(errors: &mut Errors, object: &Value, old: Option<&Value
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateSecret` and `ValidateSecretUpdate`.
 /// Rule: VLO-03.
-pub(super) fn secret(errors: &mut Errors, object: &Value, old: Option<&Value>) {
+pub(crate) fn secret(errors: &mut Errors, object: &Value, old: Option<&Value>) {
     let kind = text(object, "type");
     if let Some(old) = old {
         if kind != text(old, "type") {
@@ -97,7 +97,7 @@ pub(super) fn secret(errors: &mut Errors, object: &Value, old: Option<&Value>) {
 /// Returns whether a Secret's Docker config is neither a JSON object nor `null`.
 ///
 /// In this case, kube-apiserver's response contains the message of Go's decoder.
-pub(super) fn has_unreadable_docker_config(object: &Value) -> bool {
+pub(crate) fn has_unreadable_docker_config(object: &Value) -> bool {
     let key = match text(object, "type") {
         "kubernetes.io/dockercfg" => ".dockercfg",
         "kubernetes.io/dockerconfigjson" => ".dockerconfigjson",

@@ -5,14 +5,15 @@ use std::collections::HashSet;
 use kubernetes_types::names;
 use serde_json::Value;
 
-use super::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text, texts, word};
-use super::{Change, formats, selectors};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text, texts, word};
+use crate::kinds::common::{formats, selectors};
 
 /// Validates a `CSIDriver`.
 ///
 /// Source: kubernetes pkg/apis/storage/validation/validation.go, `ValidateCSIDriver` and `ValidateCSIDriverUpdate`.
 /// Rule: VLO-38.
-pub(super) fn driver(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn driver(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     /// The minimum token lifetime in seconds: ten minutes.
     const MIN_EXPIRATION_SECONDS: i64 = 600;
     const MAX_EXPIRATION_SECONDS: i64 = 1 << 32;
@@ -70,7 +71,7 @@ pub(super) fn driver(errors: &mut Errors, object: &Value, change: Option<Change<
 /// Source: kubernetes pkg/apis/storage/validation/validation.go, `ValidateCSIStorageCapacity` and
 /// `ValidateCSIStorageCapacityUpdate`.
 /// Rule: VLO-38.
-pub(super) fn capacity(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn capacity(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     selectors::label_selector(errors, &Path::new("nodeTopology"), get(object, "nodeTopology"));
     let class = text(object, "storageClassName");
     formats::dns_subdomain(errors, &Path::new("storageClassName"), class);
@@ -92,7 +93,7 @@ pub(super) fn capacity(errors: &mut Errors, object: &Value, change: Option<Chang
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNamespace` and
 /// `ValidateNamespaceFinalizeUpdate`.
 /// Rule: VLO-38.
-pub(super) fn namespace(errors: &mut Errors, object: &Value, is_new: bool) {
+pub(crate) fn namespace(errors: &mut Errors, object: &Value, is_new: bool) {
     let path = Path::new("spec");
     let path = path.child("finalizers");
     for (index, name) in texts(get(object, "spec"), "finalizers").enumerate() {

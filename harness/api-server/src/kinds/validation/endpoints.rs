@@ -8,8 +8,10 @@ use kubernetes_types::quoting::quote;
 use kubernetes_types::status::FieldError;
 use serde_json::Value;
 
-use super::fields::{Errors, Path, get, int, list, map, set, text, texts, word};
-use super::{Change, addresses, formats, networking};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{Errors, Path, get, int, list, map, set, text, texts, word};
+use crate::kinds::common::{addresses, formats};
+use crate::kinds::validation::networking;
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
@@ -17,7 +19,7 @@ const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateEndpoints`.
 /// Rule: VLO-31.
-pub(super) fn endpoints(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn endpoints(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     if change.is_some_and(|change| change.is_same(&["subsets"])) {
         return;
     }
@@ -72,7 +74,7 @@ fn port(errors: &mut Errors, path: &Path<'_>, port: &Value, needs_name: bool) {
 /// Source: kubernetes pkg/apis/discovery/validation/validation.go, `ValidateEndpointSlice` and
 /// `ValidateEndpointSliceUpdate`; `pkg/apis/discovery/v1/zz_generated.validations.go`.
 /// Rule: VLO-31.
-pub(super) fn slice(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn slice(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     const MAX_ENDPOINTS: usize = 1000;
     const MAX_PORTS: usize = 20_000;
     let (kind, kind_path) = (text(object, "addressType"), Path::new("addressType"));

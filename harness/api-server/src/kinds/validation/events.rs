@@ -3,15 +3,16 @@
 use kubernetes_types::quoting::{encode, quote};
 use serde_json::Value;
 
-use super::fields::{Errors, IMMUTABLE, Path, get, int, set, text};
-use super::internal::Form;
-use super::{Change, formats};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{Errors, IMMUTABLE, Path, get, int, set, text};
+use crate::kinds::common::formats;
+use crate::kinds::common::internal::Form;
 
 /// Validates an Event; `is_strict` selects the stricter rules of `events.k8s.io`.
 ///
 /// Source: kubernetes pkg/apis/core/validation/events.go.
 /// Rule: VLO-35.
-pub(super) fn event(errors: &mut Errors, object: &Value, is_strict: bool) {
+pub(crate) fn event(errors: &mut Errors, object: &Value, is_strict: bool) {
     let field = |core: &'static str, strict: &'static str| if is_strict { strict } else { core };
     let of = |name| text(object, name);
     let namespace = text(get(object, "metadata"), "namespace");
@@ -71,7 +72,7 @@ fn series(errors: &mut Errors, event: &Value) {
 ///
 /// Source: kubernetes pkg/apis/core/validation/events.go, `ValidateEventCreate`.
 /// Rule: VLO-35.
-pub(super) fn new_event(errors: &mut Errors, event: &Value) {
+pub(crate) fn new_event(errors: &mut Errors, event: &Value) {
     series(errors, event);
     if set(event, "eventTime").is_none() {
         errors.required(&Path::new("eventTime"), "");
@@ -98,7 +99,7 @@ pub(super) fn new_event(errors: &mut Errors, event: &Value) {
 ///
 /// Source: kubernetes pkg/apis/core/validation/events.go, `ValidateEventUpdate`.
 /// Rule: VLO-41.
-pub(super) fn changed_event(errors: &mut Errors, event: &Value, change: Change<'_>) {
+pub(crate) fn changed_event(errors: &mut Errors, event: &Value, change: Change<'_>) {
     if !change.is_same(&["series"]) {
         series(errors, event);
     }

@@ -7,9 +7,9 @@ use kubernetes_types::quoting::{encode, quote};
 use kubernetes_types::status::FieldError;
 use serde_json::{Value, json};
 
-use super::fields::{Errors, Path, flag, get, int, list, set, text, texts};
-use super::formats;
-use super::internal::Form;
+use crate::kinds::common::fields::{Errors, Path, flag, get, int, list, set, text, texts};
+use crate::kinds::common::formats;
+use crate::kinds::common::internal::Form;
 
 const VERBS: [&str; 9] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
@@ -18,7 +18,7 @@ const VERBS: [&str; 9] =
 ///
 /// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidateFlowSchema`.
 /// Rule: VLO-43.
-pub(super) fn schema(errors: &mut Errors, object: &Value) {
+pub(crate) fn schema(errors: &mut Errors, object: &Value) {
     const FLOW_SCHEMA_MAX_MATCHING_PRECEDENCE: i64 = 10_000;
     let name = text(get(object, "metadata"), "name");
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
@@ -227,7 +227,7 @@ fn wrong_url(url: &str) -> Option<&'static str> {
 /// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidateFlowSchemaStatus` and
 /// `ValidatePriorityLevelConfigurationStatus`.
 /// Rule: VLO-43.
-pub(super) fn conditions(errors: &mut Errors, object: &Value) {
+pub(crate) fn conditions(errors: &mut Errors, object: &Value) {
     let path = Path::new("status");
     let path = path.child("conditions");
     let mut seen = HashSet::new();
@@ -247,7 +247,7 @@ pub(super) fn conditions(errors: &mut Errors, object: &Value) {
 /// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidatePriorityLevelConfiguration`;
 /// `pkg/apis/flowcontrol/v1/zz_generated.validations.go`.
 /// Rule: VLO-43.
-pub(super) fn level(errors: &mut Errors, object: &Value) {
+pub(crate) fn level(errors: &mut Errors, object: &Value) {
     const PRESERVE_ZERO_CONCURRENCY_SHARES: &str =
         "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares";
     let metadata = get(object, "metadata");

@@ -6,14 +6,14 @@ use kubernetes_types::quoting::{encode, quote};
 use kubernetes_types::status::FieldError;
 use serde_json::{Value, json};
 
-use super::fields::{Errors, Path, get, int, list, set, text, word};
-use super::formats;
+use crate::kinds::common::fields::{Errors, Path, get, int, list, set, text, word};
+use crate::kinds::common::formats;
 
 /// Validates `managedBy` of a Job.
 ///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateJobSpec`.
 /// Rule: VLO-37.
-pub(super) fn manager(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+pub(crate) fn manager(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     const MAX_MANAGED_BY_LENGTH: usize = 63;
     let Some(manager) = word(spec, "managedBy") else { return };
     let path = path.child("managedBy");
@@ -27,7 +27,7 @@ pub(super) fn manager(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 ///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validatePodFailurePolicy`.
 /// Rule: VLO-37.
-pub(super) fn failure(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+pub(crate) fn failure(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     const MAX_POD_FAILURE_POLICY_RULES: usize = 20;
     let Some(policy) = set(spec, "podFailurePolicy") else { return };
     let path = path.child("podFailurePolicy");
@@ -130,7 +130,7 @@ fn exit_codes(errors: &mut Errors, path: &Path<'_>, codes: &Value, names: &HashS
 ///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateSuccessPolicy`.
 /// Rule: VLO-37.
-pub(super) fn success(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+pub(crate) fn success(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     const MAX_SUCCESS_POLICY_RULE: usize = 20;
     const MAX_JOB_SUCCESS_POLICY_SUCCEEDED_INDEXES_LIMIT: usize = 64 * 1024;
     let Some(policy) = set(spec, "successPolicy") else { return };
@@ -188,7 +188,7 @@ pub(super) fn success(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 /// Parses intervals such as `1,3-5`. Returns the first and the last index of each interval, or an error.
 ///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `parseIndexInterval`.
-pub(super) fn intervals(text: &str, completions: i64) -> impl Iterator<Item = Result<(i64, i64), String>> {
+pub(crate) fn intervals(text: &str, completions: i64) -> impl Iterator<Item = Result<(i64, i64), String>> {
     let index = move |part: &str| {
         let number: i64 = part
             .parse()
@@ -221,7 +221,7 @@ fn disorder(previous: i64, current: i64) -> String {
 /// Returns the number of indexes in a list of intervals such as `1,3-5`.
 ///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateIndexesFormat`.
-pub(super) fn number_of_indexes(text: &str, completions: i64) -> Result<i64, String> {
+pub(crate) fn number_of_indexes(text: &str, completions: i64) -> Result<i64, String> {
     let mut total = 0_i64;
     let mut last = None;
     for interval in intervals(text, completions) {

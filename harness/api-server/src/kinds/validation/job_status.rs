@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use kubernetes_types::quoting::encode;
 use serde_json::Value;
 
-use super::Change;
-use super::fields::{Errors, IMMUTABLE, Path, flag, get, int, list, set, text, texts, word};
-use super::job_policies::{intervals, number_of_indexes};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{Errors, IMMUTABLE, Path, flag, get, int, list, set, text, texts, word};
+use crate::kinds::validation::job_policies::{intervals, number_of_indexes};
 
 /// The spec and the status of a Job.
 #[derive(Clone, Copy)]
@@ -49,7 +49,7 @@ impl<'a> Job<'a> {
 /// pkg/registry/batch/job/strategy.go, `getStatusValidationOptions`: most rules apply only if their fields have
 /// changed.
 /// Rule: VLO-39.
-pub(super) fn status(errors: &mut Errors, object: &Value, change: Change<'_>) {
+pub(crate) fn status(errors: &mut Errors, object: &Value, change: Change<'_>) {
     let (new, old) = (Job::new(object), Job::new(change.old));
     let path = Path::new("status");
     let conditions = path.child("conditions");

@@ -8,15 +8,17 @@ use kubernetes_types::quoting::encode;
 use kubernetes_types::status::FieldError;
 use serde_json::{Map, Value, json};
 
-use super::fields::{Errors, IMMUTABLE, Path, flag, get, int, list, set, text, word};
-use super::internal::Form;
-use super::{Change, job_policies, pod, selectors};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{Errors, IMMUTABLE, Path, flag, get, int, list, set, text, word};
+use crate::kinds::common::internal::Form;
+use crate::kinds::common::selectors;
+use crate::kinds::validation::{job_policies, pod, schedule};
 
 /// Validates a Job.
 ///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `ValidateJobCreate` and `ValidateJobUpdate`.
 /// Rule: VLO-16.
-pub(super) fn job(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn job(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     if change.is_none() {
         generated_selector(errors, object);
@@ -351,7 +353,7 @@ fn time_zone(errors: &mut Errors, path: &Path<'_>, zone: &str) {
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `ValidateCronJobCreate` and `ValidateCronJobUpdate`;
 /// `pkg/apis/batch/v1/zz_generated.validations.go`.
 /// Rule: VLO-17.
-pub(super) fn cron_job(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn cron_job(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     /// The maximum length of the name of a `CronJob`. The names of created Jobs are eleven characters longer.
     const MAX_NAME_LENGTH: usize = 52;
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
@@ -359,7 +361,7 @@ pub(super) fn cron_job(errors: &mut Errors, object: &Value, change: Option<Chang
     let had_zone = change.is_some_and(|change| text(get(change.old, "spec"), "schedule").contains("TZ"));
     if !schedule.is_empty() && !had_zone {
         let path = path.child("schedule");
-        if let Err(why) = super::schedule::parse(schedule) {
+        if let Err(why) = schedule::parse(schedule) {
             errors.invalid_text(&path, schedule, why);
         }
         if schedule.contains("TZ") {

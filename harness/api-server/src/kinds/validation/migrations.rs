@@ -4,15 +4,16 @@ use kubernetes_types::names;
 use kubernetes_types::schema::Type;
 use serde_json::Value;
 
-use super::fields::{Errors, IMMUTABLE, Path, get, list, text};
-use super::{Change, conditions};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::conditions;
+use crate::kinds::common::fields::{Errors, IMMUTABLE, Path, get, list, text};
 
 /// Validates a `StorageVersionMigration`.
 ///
 /// Source: kubernetes pkg/apis/storagemigration/validation/validation.go, `ValidateStorageVersionMigration` and
 /// `ValidateStorageVersionMigrationUpdate`.
 /// Rule: VLO-48.
-pub(super) fn migration(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn migration(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let (resource_path, resource) = (path.child("resource"), get(spec, "resource"));
     let (name, group) = (text(resource, "resource"), text(resource, "group"));
@@ -41,7 +42,7 @@ pub(super) fn migration(errors: &mut Errors, object: &Value, change: Option<Chan
 /// Source: kubernetes pkg/apis/storagemigration/validation/validation.go,
 /// `ValidateStorageVersionMigrationStatusUpdate`.
 /// Rule: VLO-48.
-pub(super) fn status(errors: &mut Errors, object: &Value, change: Change<'_>) {
+pub(crate) fn status(errors: &mut Errors, object: &Value, change: Change<'_>) {
     let (path, status) = (Path::new("status"), get(object, "status"));
     let version_path = path.child("resourceVersion");
     let version = text(status, "resourceVersion");

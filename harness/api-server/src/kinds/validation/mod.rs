@@ -2,78 +2,53 @@
 //!
 //! Each rule is a function of an object and its old version, and reports errors in kube-apiserver's order.
 
-pub(crate) mod addresses;
-mod admission_policies;
-mod api_services;
-mod attachments;
-mod autoscaling;
-mod certificate_extensions;
-mod certificates;
-mod conditions;
-mod config_data;
-mod devices;
-mod drivers;
-mod endpoints;
-mod events;
-mod fields;
-mod flow_control;
-mod formats;
-mod internal;
-mod job_policies;
-mod job_status;
-mod jobs;
-mod migrations;
-mod networking;
-mod nodes;
-mod pod;
-mod pod_certificates;
-mod policies;
-mod quotas;
-mod resources;
-mod schedule;
-mod selectors;
-mod service_addresses;
-mod services;
-mod signing_requests;
-mod statuses;
-mod storage;
-mod volume_sources;
-mod volumes;
-mod warnings;
-mod workloads;
+pub(crate) mod admission_policies;
+pub(crate) mod api_services;
+pub(crate) mod attachments;
+pub(crate) mod autoscaling;
+pub(crate) mod certificate_extensions;
+pub(crate) mod certificates;
+pub(crate) mod config_data;
+pub(crate) mod devices;
+pub(crate) mod drivers;
+pub(crate) mod endpoints;
+pub(crate) mod events;
+pub(crate) mod flow_control;
+pub(crate) mod job_policies;
+pub(crate) mod job_status;
+pub(crate) mod jobs;
+pub(crate) mod migrations;
+pub(crate) mod networking;
+pub(crate) mod nodes;
+pub(crate) mod pod;
+pub(crate) mod pod_certificates;
+pub(crate) mod policies;
+pub(crate) mod quotas;
+pub(crate) mod schedule;
+pub(crate) mod service_addresses;
+pub(crate) mod services;
+pub(crate) mod signing_requests;
+pub(crate) mod statuses;
+pub(crate) mod storage;
+pub(crate) mod volumes;
+pub(crate) mod warnings;
+pub(crate) mod workloads;
 
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_admission::cluster_state::ConversionError;
-use kubernetes_types::equality::same;
-use kubernetes_types::json::at;
 use kubernetes_types::schema::Type;
 use kubernetes_types::status::{FieldError, Unsupported};
 use serde_json::Value;
 
-pub(crate) use self::devices::{admin_access, device_id};
-use self::fields::{Errors, Path};
-use self::internal::Form;
-pub(crate) use self::pod::annotations::APP_ARMOR_PREFIX;
-pub(crate) use self::pod::is_app_armor_profile;
-pub(crate) use self::warnings::{app_armor_profile, warnings};
-use super::conversion;
-use super::discovery::Resource;
-
-/// The old and the new object of an update.
-#[derive(Clone, Copy)]
-struct Change<'a> {
-    new: &'a Value,
-    old: &'a Value,
-    of: Type,
-}
-
-impl Change<'_> {
-    /// Returns whether a field is semantically unchanged.
-    fn is_same(self, path: &[&str]) -> bool {
-        let of = path.iter().fold(self.of, |of, name| of.member(name));
-        same(at(self.new, path), at(self.old, path), of)
-    }
-}
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields;
+use crate::kinds::common::fields::{Errors, Path};
+use crate::kinds::common::internal::Form;
+use crate::kinds::conversion;
+use crate::kinds::discovery::Resource;
+use crate::kinds::validation::admission_policies::{bindings, mutating, validating};
+use crate::kinds::validation::devices::slices;
+use crate::kinds::validation::pod::resize;
 
 /// Returns an error for each reason why the versions of a definition are invalid.
 ///
@@ -119,7 +94,7 @@ pub(crate) fn errors(
         ("ephemeralcontainers", "pods", Some(change)) => {
             pod::update::of_ephemeral_containers(&mut errors, object, change);
         }
-        ("resize", "pods", Some(change)) => pod::resize::of_resize(&mut errors, object, change),
+        ("resize", "pods", Some(change)) => resize::of_resize(&mut errors, object, change),
         ("", "podtemplates", _) => {
             let template = fields::get(object, "template");
             pod::template(&mut errors, &fields::Path::new("template"), template, None);
@@ -250,19 +225,19 @@ fn of_administration(
             _,
         ) => flow_control::conditions(errors, object),
         (("", "validatingadmissionpolicies.admissionregistration.k8s.io"), change) => {
-            admission_policies::validating_policy(errors, object, change);
+            validating::validating_policy(errors, object, change);
         }
         (("status", "validatingadmissionpolicies.admissionregistration.k8s.io"), Some(_)) => {
-            admission_policies::validating_policy_status(errors, object);
+            validating::validating_policy_status(errors, object);
         }
         (("", "validatingadmissionpolicybindings.admissionregistration.k8s.io"), change) => {
-            admission_policies::validating_binding(errors, object, change.is_none());
+            bindings::validating_binding(errors, object, change.is_none());
         }
         (("", "mutatingadmissionpolicies.admissionregistration.k8s.io"), change) => {
-            admission_policies::mutating_policy(errors, object, change);
+            mutating::mutating_policy(errors, object, change);
         }
         (("", "mutatingadmissionpolicybindings.admissionregistration.k8s.io"), change) => {
-            admission_policies::mutating_binding(errors, object, change.is_none());
+            bindings::mutating_binding(errors, object, change.is_none());
         }
         (("", "servicecidrs.networking.k8s.io"), change) => {
             service_addresses::range(errors, object, change);
@@ -273,9 +248,9 @@ fn of_administration(
             service_addresses::address(errors, object, change);
         }
         (("status", "resourceclaims.resource.k8s.io"), Some(change)) => {
-            devices::claim_status(errors, object, change);
+            devices::status::claim_status(errors, object, change);
         }
-        (("", "resourceslices.resource.k8s.io"), change) => devices::slice(errors, object, change),
+        (("", "resourceslices.resource.k8s.io"), change) => slices::slice(errors, object, change),
         (("", "devicetaintrules.resource.k8s.io"), _) => devices::taint_rule(errors, object),
         (("status", "devicetaintrules.resource.k8s.io"), _) => devices::taint_rule_status(errors, object),
         (("", "storageversionmigrations.storagemigration.k8s.io"), change) => {

@@ -6,15 +6,16 @@ use kubernetes_types::names;
 use kubernetes_types::status::FieldError;
 use serde_json::Value;
 
-use super::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text, texts, word};
-use super::{Change, addresses, formats};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text, texts, word};
+use crate::kinds::common::{addresses, formats};
 
 /// Validates an Ingress.
 ///
 /// Source: kubernetes pkg/apis/networking/validation/validation.go, `ValidateIngressCreate` and
 /// `ValidateIngressUpdate`.
 /// Rule: VLO-29.
-pub(super) fn ingress(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn ingress(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     const CLASS: &str = "kubernetes.io/ingress.class";
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let before = change.map(|change| get(change.old, "spec"));
@@ -190,7 +191,7 @@ fn tls(errors: &mut Errors, path: &Path<'_>, spec: &Value, before: Option<&Value
 ///
 /// Source: kubernetes pkg/apis/networking/validation/validation.go, `ValidateIngressLoadBalancerStatus`.
 /// Rule: VLO-29.
-pub(super) fn ingress_status(errors: &mut Errors, object: &Value, change: Change<'_>) {
+pub(crate) fn ingress_status(errors: &mut Errors, object: &Value, change: Change<'_>) {
     let balancers = |object| list(get(get(object, "status"), "loadBalancer"), "ingress");
     let known: Vec<&str> = balancers(change.old).iter().map(|found| text(found, "ip")).collect();
     let path = Path::new("status");
@@ -217,7 +218,7 @@ pub(super) fn ingress_status(errors: &mut Errors, object: &Value, change: Change
 /// Source: kubernetes pkg/apis/networking/validation/validation.go, `ValidateIngressClass` and
 /// `ValidateIngressClassUpdate`.
 /// Rule: VLO-29.
-pub(super) fn ingress_class(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn ingress_class(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     const MAX_LEN_INGRESS_CLASS_CONTROLLER: usize = 250;
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let (controller, controller_path) = (text(spec, "controller"), path.child("controller"));
@@ -257,6 +258,6 @@ pub(super) fn ingress_class(errors: &mut Errors, object: &Value, change: Option<
 }
 
 /// Reports a changed immutable field as an error of generated validation. The error does not contain the value.
-pub(super) fn stays_by_type(errors: &mut Errors, path: &Path<'_>) {
+pub(crate) fn stays_by_type(errors: &mut Errors, path: &Path<'_>) {
     errors.generated(FieldError::invalid(path.to_string(), "null", IMMUTABLE));
 }

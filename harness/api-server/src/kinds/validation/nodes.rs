@@ -2,21 +2,25 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use kubernetes_types::names;
-use kubernetes_types::quantity;
 use kubernetes_types::quoting::{encode, quote};
 use kubernetes_types::status::FieldError;
+use kubernetes_types::{names, quantity};
 use serde_json::{Value, json};
 
-use super::fields::{Errors, NOT_POSITIVE, Path, entries, get, int, list, set, text, texts, word};
-use super::resources::{self, Owner};
-use super::{Change, addresses, formats, networking, pod};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{
+    Errors, NOT_POSITIVE, Path, entries, get, int, list, set, text, texts, word,
+};
+use crate::kinds::common::resources::Owner;
+use crate::kinds::common::{addresses, formats, resources};
+use crate::kinds::validation::pod::scheduling;
+use crate::kinds::validation::{networking, pod};
 
 /// Validates a new Node.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNode`.
 /// Rule: VLO-34.
-pub(super) fn node(errors: &mut Errors, object: &Value) {
+pub(crate) fn node(errors: &mut Errors, object: &Value) {
     let spec = get(object, "spec");
     annotations(errors, object);
     // Upstream also reports errors in taints at a path in the metadata.
@@ -86,7 +90,7 @@ fn amounts(errors: &mut Errors, object: &Value) {
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNodeUpdate`; pkg/registry/core/node/strategy.go.
 /// Rule: VLO-34.
-pub(super) fn changed_node(errors: &mut Errors, object: &Value, change: Change<'_>) {
+pub(crate) fn changed_node(errors: &mut Errors, object: &Value, change: Change<'_>) {
     let (path, spec, status) = (Path::new("spec"), get(object, "spec"), Path::new("status"));
     annotations(errors, object);
     amounts(errors, object);
@@ -223,7 +227,7 @@ fn taints(errors: &mut Errors, path: &Path<'_>, taints: &[Value]) {
 ///
 /// Source: kubernetes pkg/apis/node/validation/validation.go; `pkg/apis/node/v1/zz_generated.validations.go`.
 /// Rule: VLO-34.
-pub(super) fn runtime_class(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn runtime_class(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (path, handler) = (Path::new("handler"), text(object, "handler"));
     // Generated validation reports a change.
     let is_changed = change.is_some_and(|change| !change.is_same(&["handler"]));
@@ -252,7 +256,7 @@ pub(super) fn runtime_class(errors: &mut Errors, object: &Value, change: Option<
         let path = Path::new("scheduling");
         formats::labels(errors, &path.child("nodeSelector"), get(scheduling, "nodeSelector"));
         let path = path.child("tolerations");
-        pod::scheduling::tolerations(errors, &path, list(scheduling, "tolerations"));
+        scheduling::tolerations(errors, &path, list(scheduling, "tolerations"));
     }
 }
 
@@ -260,7 +264,7 @@ pub(super) fn runtime_class(errors: &mut Errors, object: &Value, change: Option<
 ///
 /// Source: kubernetes pkg/apis/coordination/validation/validation.go, `ValidateLeaseSpec`.
 /// Rule: VLO-34.
-pub(super) fn lease(errors: &mut Errors, object: &Value) {
+pub(crate) fn lease(errors: &mut Errors, object: &Value) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     if let Some(seconds) = int(spec, "leaseDurationSeconds").filter(|seconds| *seconds <= 0) {
         errors.invalid(&path.child("leaseDurationSeconds"), seconds, "must be greater than 0");

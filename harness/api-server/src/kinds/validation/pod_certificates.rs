@@ -4,7 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use kubernetes_types::quoting::quote;
-use ring::agreement::{self, ECDH_P256, ECDH_P384, EphemeralPrivateKey};
+use ring::agreement;
+use ring::agreement::{ECDH_P256, ECDH_P384, EphemeralPrivateKey};
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_ASN1, ECDSA_P384_SHA256_ASN1, ED25519, RSA_PSS_2048_8192_SHA256, UnparsedPublicKey,
@@ -17,14 +18,18 @@ use x509_parser::prelude::FromDer as _;
 use x509_parser::public_key::PublicKey;
 use x509_parser::x509::SubjectPublicKeyInfo;
 
-use super::certificates::{blocks, parsed_certificate};
-use super::fields::{Errors, Path, get, int, set, text};
-use super::signing_requests::{P256, P384, parsed_request, signature_error};
+use crate::kinds::common::fields::{Errors, Path, get, int, set, text};
+use crate::kinds::validation::certificates::{blocks, parsed_certificate};
+use crate::kinds::validation::signing_requests::{P256, P384, parsed_request, signature_error};
 
 const UNKNOWN_KEY_TYPE: &str = "unknown public key type; supported types are Ed25519, ECDSA, and RSA";
+
 const UNVERIFIED: &str = "could not verify proof-of-possession signature";
+
 const INVALID_KEY: &str = "must be a valid PKIX-serialized public key";
+
 const INVALID_REQUEST: &str = "must be a valid PKCS#10 CSR";
+
 /// The maximum size, in bytes, of a key, a proof, or a PKCS #10 request.
 ///
 /// Source: kubernetes pkg/apis/certificates/types.go, `MaxPKIXPublicKeySize`, `MaxProofOfPossessionSize`, and
@@ -32,6 +37,7 @@ const INVALID_REQUEST: &str = "must be a valid PKCS#10 CSR";
 const MAX_KEY_SIZE: usize = 10 * 1024;
 
 const P224: &str = "1.3.132.0.33";
+
 const P521: &str = "1.3.132.0.35";
 
 /// The type of a public key that Go can parse.
@@ -103,7 +109,7 @@ fn parsed_key(bytes: &[u8]) -> Option<SubjectPublicKeyInfo<'_>> {
 ///
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `validateDeprecatedPKIXPublicKey`.
 /// Rule: VLO-48.
-pub(super) fn key(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+pub(crate) fn key(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     let (key, proof) = (bytes(spec, "pkixPublicKey"), bytes(spec, "proofOfPossession"));
     let (key_path, proof_path) = (path.child("pkixPublicKey"), path.child("proofOfPossession"));
     for (path, bytes) in [(&key_path, &key), (&proof_path, &proof)] {
@@ -162,7 +168,7 @@ fn wrong_modulus(errors: &mut Errors, path: &Path<'_>, bits: usize) {
 ///
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `validateStubPKCS10Request`.
 /// Rule: VLO-48.
-pub(super) fn stub_request(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+pub(crate) fn stub_request(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     let data = bytes(spec, "stubPKCS10Request");
     let path = path.child("stubPKCS10Request");
     if data.len() > MAX_KEY_SIZE {
@@ -204,7 +210,7 @@ pub(super) fn stub_request(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 }
 
 /// Returns whether a key is invalid although Go supports its type.
-pub(super) fn has_invalid_key(key: &SubjectPublicKeyInfo<'_>) -> bool {
+pub(crate) fn has_invalid_key(key: &SubjectPublicKeyInfo<'_>) -> bool {
     let known = ["1.2.840.10045.2.1", "1.3.101.112", "1.2.840.113549.1.1.1"];
     known.contains(&key.algorithm.algorithm.to_id_string().as_str()) && key_type(key).is_none()
 }
@@ -213,7 +219,7 @@ pub(super) fn has_invalid_key(key: &SubjectPublicKeyInfo<'_>) -> bool {
 ///
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `ValidatePodCertificateRequestStatusUpdate`.
 /// Rule: VLO-48.
-pub(super) fn issued(errors: &mut Errors, object: &Value, old: &Value, now: Timestamp) {
+pub(crate) fn issued(errors: &mut Errors, object: &Value, old: &Value, now: Timestamp) {
     const MAX_CERTIFICATE_CHAIN_SIZE: usize = 100 * 1024;
     let (root, status) = (Path::new("status"), get(object, "status"));
     let (path, chain) = (root.child("certificateChain"), text(status, "certificateChain"));

@@ -6,14 +6,15 @@ use std::net::IpAddr;
 use kubernetes_types::quoting::encode;
 use serde_json::Value;
 
-use super::fields::{Errors, IMMUTABLE, Path, flag, get, int, list, set, text, texts, word};
-use super::{Change, addresses, formats, selectors};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{Errors, IMMUTABLE, Path, flag, get, int, list, set, text, texts, word};
+use crate::kinds::common::{addresses, formats, selectors};
 
 /// Validates a `PodDisruptionBudget`.
 ///
 /// Source: kubernetes pkg/apis/policy/validation/validation.go, `ValidatePodDisruptionBudgetSpec`.
 /// Rule: VLO-22.
-pub(super) fn disruption_budget(errors: &mut Errors, object: &Value) {
+pub(crate) fn disruption_budget(errors: &mut Errors, object: &Value) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let fields = ["minAvailable", "maxUnavailable"];
     if fields.iter().all(|field| set(spec, field).is_some()) {
@@ -37,7 +38,7 @@ pub(super) fn disruption_budget(errors: &mut Errors, object: &Value) {
 /// Source: kubernetes pkg/apis/scheduling/validation/validation.go, `ValidatePriorityClass` and
 /// `ValidatePriorityClassUpdate`; pkg/apis/scheduling/v1/helpers.go, `IsKnownSystemPriorityClass`.
 /// Rule: VLO-23.
-pub(super) fn priority_class(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn priority_class(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     /// The maximum value of a user-defined priority class.
     const HIGHEST_USER_DEFINABLE_PRIORITY: i64 = 1_000_000_000;
     if let Some(change) = change {
@@ -90,7 +91,7 @@ pub(super) fn priority_class(errors: &mut Errors, object: &Value, change: Option
 /// Source: kubernetes pkg/apis/networking/validation/validation.go, `ValidateNetworkPolicySpec`;
 /// `pkg/apis/networking/v1/zz_generated.validations.go`.
 /// Rule: VLO-24.
-pub(super) fn network_policy(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn network_policy(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     // CIDRs in the old policy do not have to be valid.
     let known: HashSet<&str> = change.map(|change| ranges(get(change.old, "spec"))).unwrap_or_default();

@@ -2,18 +2,20 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use kubernetes_types::quantity::{self, Quantity};
+use kubernetes_types::quantity;
+use kubernetes_types::quantity::Quantity;
 use kubernetes_types::quoting::encode;
 use serde_json::Value;
 
-use super::fields::{Errors, IMMUTABLE, Path, entries, get, list, map, set, text, texts};
-use super::{Change, formats, resources};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{Errors, IMMUTABLE, Path, entries, get, list, map, set, text, texts};
+use crate::kinds::common::{formats, resources};
 
 /// Validates a `LimitRange`.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateLimitRange`.
 /// Rule: VLO-32.
-pub(super) fn limit_range(errors: &mut Errors, object: &Value) {
+pub(crate) fn limit_range(errors: &mut Errors, object: &Value) {
     let path = Path::new("spec");
     let path = path.child("limits");
     let mut kinds = HashSet::new();
@@ -215,7 +217,7 @@ fn amounts(errors: &mut Errors, path: &Path<'_>, owner: &Value, field: &str) {
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateResourceQuota` and
 /// `ValidateResourceQuotaUpdate`.
 /// Rule: VLO-32.
-pub(super) fn quota(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn quota(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     amounts(errors, &path, spec, "hard");
     let scopes: Vec<&str> = texts(spec, "scopes").collect();
@@ -244,7 +246,7 @@ pub(super) fn quota(errors: &mut Errors, object: &Value, change: Option<Change<'
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateResourceQuotaStatusUpdate`.
 /// Rule: VLO-32.
-pub(super) fn quota_status(errors: &mut Errors, object: &Value) {
+pub(crate) fn quota_status(errors: &mut Errors, object: &Value) {
     for field in ["hard", "used"] {
         amounts(errors, &Path::new("status"), get(object, "status"), field);
     }

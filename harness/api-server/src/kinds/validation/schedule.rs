@@ -25,7 +25,7 @@ const FIELDS: [Field; 5] = [
 /// Returns the message of kube-apiserver's cron library if the schedule is invalid.
 ///
 /// Source: github.com/robfig/cron/v3 parser.go, `Parse`.
-pub(super) fn parse(schedule: &str) -> Result<(), String> {
+pub(crate) fn parse(schedule: &str) -> Result<(), String> {
     let mut rest = schedule;
     if schedule.starts_with("TZ=") || schedule.starts_with("CRON_TZ=") {
         // The time zone is not checked because it is rejected in any case.

@@ -3,15 +3,16 @@
 use kubernetes_types::quoting::encode;
 use serde_json::Value;
 
-use super::fields::{Errors, IMMUTABLE, Path, get, list, set, text, texts};
-use super::{Change, addresses, formats};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{Errors, IMMUTABLE, Path, get, list, set, text, texts};
+use crate::kinds::common::{addresses, formats};
 
 /// Validates a `ServiceCIDR`.
 ///
 /// Source: kubernetes pkg/apis/networking/validation/validation.go, `ValidateServiceCIDR` and
 /// `ValidateServiceCIDRUpdate`.
 /// Rule: VLO-44.
-pub(super) fn range(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn range(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let path = path.child("cidrs");
     let Some(change) = change else {
@@ -59,7 +60,7 @@ fn ranges(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 /// Source: kubernetes pkg/apis/networking/validation/validation.go, `ValidateIPAddress` and `ValidateIPAddressUpdate`;
 /// `pkg/apis/networking/v1/zz_generated.validations.go`.
 /// Rule: VLO-44.
-pub(super) fn address(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn address(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let path = Path::new("spec");
     let path = path.child("parentRef");
     let is_changed = change.is_some_and(|change| !change.is_same(&["spec", "parentRef"]));

@@ -6,14 +6,15 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text, texts, word};
-use super::{Change, addresses, formats};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text, texts, word};
+use crate::kinds::common::{addresses, formats};
 
 /// Validates a Service.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateServiceCreate` and `ValidateServiceUpdate`.
 /// Rule: VLO-21.
-pub(super) fn service(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn service(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     if let Some(change) = change {
         changed(errors, &path, spec, get(change.old, "spec"));

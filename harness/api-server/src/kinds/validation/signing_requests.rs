@@ -15,7 +15,7 @@ use serde_json::Value;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer as _;
 
-use super::fields::{Errors, Path, get, int, list, set, text, texts};
+use crate::kinds::common::fields::{Errors, Path, get, int, list, set, text, texts};
 
 /// The key usages that a request may contain.
 ///
@@ -50,7 +50,7 @@ const USAGES: [&str; 23] = [
 ///
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `validateCertificateSigningRequest`.
 /// Rule: VLO-35.
-pub(super) fn new(errors: &mut Errors, object: &Value) {
+pub(crate) fn new(errors: &mut Errors, object: &Value) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     request_errors(errors, &path.child("request"), spec);
     let usages = path.child("usages");
@@ -82,7 +82,7 @@ pub(super) fn new(errors: &mut Errors, object: &Value) {
 /// Validates the name of a signer.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateSignerName`.
-pub(super) fn signer_name(errors: &mut Errors, path: &Path<'_>, signer: &str) {
+pub(crate) fn signer_name(errors: &mut Errors, path: &Path<'_>, signer: &str) {
     const DNS1123_SUBDOMAIN_MAX_LENGTH: usize = 253;
     const MAX_LENGTH: usize = DNS1123_SUBDOMAIN_MAX_LENGTH + 1 + 253 + 63 + 1;
     if signer.is_empty() {
@@ -144,7 +144,7 @@ fn request_errors(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 }
 
 /// Returns a PKCS #10 request, or `None` if it cannot be parsed.
-pub(super) fn parsed_request(der: &[u8]) -> Option<X509CertificationRequest<'_>> {
+pub(crate) fn parsed_request(der: &[u8]) -> Option<X509CertificationRequest<'_>> {
     X509CertificationRequest::from_der(der)
         .ok()
         .filter(|(rest, _)| rest.is_empty())
@@ -154,7 +154,7 @@ pub(super) fn parsed_request(der: &[u8]) -> Option<X509CertificationRequest<'_>>
 /// Verifies the signature of a request. Returns `None` if admit does not support the signature algorithm.
 ///
 /// Source: Go crypto/x509, `CertificateRequest.CheckSignature`.
-pub(super) fn signature_error(request: &X509CertificationRequest<'_>) -> Option<Result<(), &'static str>> {
+pub(crate) fn signature_error(request: &X509CertificationRequest<'_>) -> Option<Result<(), &'static str>> {
     const RSA: &str = "crypto/rsa: verification error";
     const ECDSA: &str = "x509: ECDSA verification failure";
     let key = &request.certification_request_info.subject_pki;
@@ -177,5 +177,6 @@ pub(super) fn signature_error(request: &X509CertificationRequest<'_>) -> Option<
     Some(key.verify(signed, &request.signature_value.data).map_err(|_unspecified| why))
 }
 
-pub(super) const P256: &str = "1.2.840.10045.3.1.7";
-pub(super) const P384: &str = "1.3.132.0.34";
+pub(crate) const P256: &str = "1.2.840.10045.3.1.7";
+
+pub(crate) const P384: &str = "1.3.132.0.34";

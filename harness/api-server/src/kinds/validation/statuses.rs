@@ -2,15 +2,16 @@
 
 use serde_json::Value;
 
-use super::fields::{Errors, Path, get, int, list, set, text, word};
-use super::{Change, addresses, conditions, formats};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{Errors, Path, get, int, list, set, text, word};
+use crate::kinds::common::{addresses, conditions, formats};
 
 /// Validates the status of a workload.
 ///
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `Validate*StatusUpdate`;
 /// pkg/apis/core/validation/validation.go, `ValidateReplicationControllerStatus`.
 /// Rule: VLO-39.
-pub(super) fn workload(errors: &mut Errors, kind: &str, object: &Value, change: Change<'_>) {
+pub(crate) fn workload(errors: &mut Errors, kind: &str, object: &Value, change: Change<'_>) {
     let (path, status) = (Path::new("status"), get(object, "status"));
     let counters: &[&str] = match kind {
         "deployments.apps" => &[
@@ -81,7 +82,7 @@ pub(super) fn workload(errors: &mut Errors, kind: &str, object: &Value, change: 
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateLoadBalancerStatus`.
 /// Rule: VLO-39.
-pub(super) fn service(errors: &mut Errors, object: &Value, change: Change<'_>) {
+pub(crate) fn service(errors: &mut Errors, object: &Value, change: Change<'_>) {
     let balancers = |object| list(get(get(object, "status"), "loadBalancer"), "ingress");
     let path = Path::new("status");
     let path = path.child("loadBalancer");
@@ -119,7 +120,7 @@ pub(super) fn service(errors: &mut Errors, object: &Value, change: Change<'_>) {
 ///
 /// Source: kubernetes pkg/apis/policy/validation/validation.go, `ValidatePodDisruptionBudgetStatusUpdate`.
 /// Rule: VLO-39.
-pub(super) fn budget(errors: &mut Errors, object: &Value) {
+pub(crate) fn budget(errors: &mut Errors, object: &Value) {
     let counters = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
     if set(object, "status").is_some() {
         conditions::of_status(errors, object);

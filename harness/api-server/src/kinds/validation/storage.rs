@@ -4,20 +4,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kubernetes_types::equality::same;
 use kubernetes_types::json::keep;
-use kubernetes_types::quantity::{self, Quantity};
+use kubernetes_types::quantity;
+use kubernetes_types::quantity::Quantity;
 use kubernetes_types::status::MAX_ERRORS;
 use serde_json::Value;
 
-use super::fields::{Errors, IMMUTABLE, NOT_POSITIVE, Path, entries, get, list, map, set, text, texts, word};
-use super::{Change, formats, resources, selectors};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{
+    Errors, IMMUTABLE, NOT_POSITIVE, Path, entries, get, list, map, set, text, texts, word,
+};
+use crate::kinds::common::{formats, resources, selectors};
 
-pub(super) const ACCESS_MODES: [&str; 4] =
+pub(crate) const ACCESS_MODES: [&str; 4] =
     ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
 /// Validates the name of a CSI driver.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateCSIDriverName`.
-pub(super) fn driver_name(errors: &mut Errors, path: &Path<'_>, name: &str) {
+pub(crate) fn driver_name(errors: &mut Errors, path: &Path<'_>, name: &str) {
     const DRIVER_NAME_MAX_LENGTH: usize = 63;
     if name.is_empty() {
         errors.required(path, "");
@@ -32,7 +36,7 @@ pub(super) fn driver_name(errors: &mut Errors, path: &Path<'_>, name: &str) {
 /// Validates the metadata in a claim template.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateTemplateObjectMeta`.
-pub(super) fn template_metadata(errors: &mut Errors, path: &Path<'_>, metadata: &Value) {
+pub(crate) fn template_metadata(errors: &mut Errors, path: &Path<'_>, metadata: &Value) {
     formats::annotations(errors, &path.child("annotations"), get(metadata, "annotations"));
     formats::labels(errors, &path.child("labels"), get(metadata, "labels"));
     // The names of the other fields, and their spelling in messages.
@@ -63,7 +67,7 @@ pub(super) fn template_metadata(errors: &mut Errors, path: &Path<'_>, metadata: 
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePersistentVolumeClaimSpec`.
 /// Rule: VLO-19.
-pub(super) fn claim_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+pub(crate) fn claim_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     let modes_path = path.child("accessModes");
     if list(spec, "accessModes").is_empty() {
         errors.required(&modes_path, "at least 1 access mode is required");
@@ -206,7 +210,7 @@ fn attributes_class_kept(errors: &mut Errors, claim: &Value, old: &Value, change
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePersistentVolumeClaim` and
 /// `ValidatePersistentVolumeClaimUpdate`.
 /// Rule: VLO-19.
-pub(super) fn claim(errors: &mut Errors, claim: &Value, change: Option<Change<'_>>) {
+pub(crate) fn claim(errors: &mut Errors, claim: &Value, change: Option<Change<'_>>) {
     claim_spec(errors, &Path::new("spec"), get(claim, "spec"));
     let Some(change) = change else { return };
     let (new, old) = (get(claim, "spec"), get(change.old, "spec"));
@@ -236,7 +240,7 @@ pub(super) fn claim(errors: &mut Errors, claim: &Value, change: Option<Change<'_
 /// Source: kubernetes pkg/apis/storage/validation/validation.go, `ValidateStorageClass` and
 /// `ValidateStorageClassUpdate`; `pkg/apis/storage/v1/zz_generated.validations.go`.
 /// Rule: VLO-20.
-pub(super) fn class(errors: &mut Errors, class: &Value, change: Option<Change<'_>>) {
+pub(crate) fn class(errors: &mut Errors, class: &Value, change: Option<Change<'_>>) {
     let provisioner = text(class, "provisioner");
     if !provisioner.is_empty() {
         let wrong = kubernetes_types::names::label_key(&provisioner.to_lowercase());
@@ -267,7 +271,7 @@ pub(super) fn class(errors: &mut Errors, class: &Value, change: Option<Change<'_
 /// Validates the parameters of a storage class.
 ///
 /// Source: kubernetes pkg/apis/storage/validation/validation.go, `validateParameters`.
-pub(super) fn parameters(errors: &mut Errors, path: &Path<'_>, class: &Value) {
+pub(crate) fn parameters(errors: &mut Errors, path: &Path<'_>, class: &Value) {
     const MAX_PROVISIONER_PARAMETER_LEN: usize = 512;
     const MAX_PROVISIONER_PARAMETER_SIZE: usize = 256 * 1024;
     let parameters = map(class, "parameters");
@@ -333,7 +337,7 @@ fn topologies(errors: &mut Errors, class: &Value) {
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePersistentVolumeClaimStatusUpdate`.
 /// Rule: VLO-19.
-pub(super) fn claim_status(errors: &mut Errors, claim: &Value) {
+pub(crate) fn claim_status(errors: &mut Errors, claim: &Value) {
     const RESIZE_STATUSES: [&str; 5] = [
         "ControllerResizeInProgress",
         "ControllerResizeInfeasible",

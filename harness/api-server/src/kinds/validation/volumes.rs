@@ -1,13 +1,20 @@
 //! Validates `PersistentVolume`s.
 
 use kubernetes_types::equality::same;
-use kubernetes_types::quantity::{self, Quantity};
+use kubernetes_types::quantity;
+use kubernetes_types::quantity::Quantity;
 use serde_json::Value;
 
-use super::fields::{Errors, IMMUTABLE, NOT_POSITIVE, Path, entries, get, list, map, set, text, texts, word};
-use super::storage::ACCESS_MODES;
-use super::volume_sources::{self, Owner};
-use super::{Change, formats, pod, storage};
+use crate::apimachinery::metadata;
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{
+    Errors, IMMUTABLE, NOT_POSITIVE, Path, entries, get, list, map, set, text, texts, word,
+};
+use crate::kinds::common::volume_sources::Owner;
+use crate::kinds::common::{formats, volume_sources};
+use crate::kinds::validation::pod::{scheduling, volumes};
+use crate::kinds::validation::storage;
+use crate::kinds::validation::storage::ACCESS_MODES;
 
 /// The volume source fields, in the order in which they are validated.
 const SOURCES: [&str; 22] = [
@@ -43,7 +50,7 @@ const SOURCES_WITHOUT_MOUNT_OPTIONS: [&str; 9] =
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePersistentVolumeSpec`.
 /// Rule: VLO-42.
-pub(super) fn inline(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+pub(crate) fn inline(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     const FORBIDDEN: &str = "may not be specified in the context of inline volumes";
     if set(spec, "claimRef").is_some() {
         errors.forbidden(&path.child("claimRef"), FORBIDDEN);
@@ -100,7 +107,7 @@ fn attributes_class(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePersistentVolume` and
 /// `ValidatePersistentVolumeUpdate`; `pkg/volume/validation/pv_validation.go`.
 /// Rule: VLO-33.
-pub(super) fn volume(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn volume(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     const MOUNT_OPTIONS_ANNOTATION: &str = "volume.beta.kubernetes.io/mount-options";
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     access_modes(errors, &path.child("accessModes"), spec);
@@ -113,11 +120,11 @@ pub(super) fn volume(errors: &mut Errors, object: &Value, change: Option<Change<
         let required_path = path.child("nodeAffinity");
         let required_path = required_path.child("required");
         match set(affinity, "required") {
-            Some(required) => pod::scheduling::node_selector(errors, &required_path, required),
+            Some(required) => scheduling::node_selector(errors, &required_path, required),
             None => errors.required(&required_path, "must specify required node constraints"),
         }
     }
-    let name = crate::apimachinery::metadata::text(object, "name");
+    let name = metadata::text(object, "name");
     sources(errors, &path, spec, name, affinity.is_some());
     recycled_root(errors, &path, spec);
     let class = text(spec, "storageClassName");
@@ -222,7 +229,7 @@ fn sources(errors: &mut Errors, path: &Path<'_>, spec: &Value, name: &str, has_a
         found += 1;
         let path_of_kind = path.child(volume_sources::member(kind));
         match kind {
-            "hostPath" => pod::volumes::host_path(errors, &path_of_kind, source),
+            "hostPath" => volumes::host_path(errors, &path_of_kind, source),
             "local" => {
                 let target = text(source, "path");
                 if target.is_empty() {

@@ -5,9 +5,11 @@ use std::collections::HashSet;
 use kubernetes_types::quoting::encode;
 use serde_json::{Value, json};
 
-use super::fields::{Errors, IMMUTABLE, NEGATIVE, Path, get, int, list, map, set, text, word};
-use super::internal::Form;
-use super::{Change, formats, pod, selectors, storage};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{Errors, IMMUTABLE, NEGATIVE, Path, get, int, list, map, set, text, word};
+use crate::kinds::common::internal::Form;
+use crate::kinds::common::{formats, selectors};
+use crate::kinds::validation::{pod, storage};
 
 const SELECTOR_MISMATCH: &str = "`selector` does not match template `labels`";
 
@@ -73,7 +75,7 @@ fn template_of_replica_set(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 ///
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `ValidateDeployment` and `ValidateDeploymentUpdate`.
 /// Rule: VLO-13, VLO-14, VLO-15.
-pub(super) fn deployment(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn deployment(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     errors.none_negative(&path, spec, &["replicas"]);
     selector(errors, &path, spec, "deployment");
@@ -146,7 +148,7 @@ fn unknown_strategy(errors: &mut Errors, path: &Path<'_>, strategy: &Value, supp
 ///
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `ValidateReplicaSet` and `ValidateReplicaSetUpdate`.
 /// Rule: VLO-13, VLO-14.
-pub(super) fn replica_set(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn replica_set(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     errors.none_negative(&path, spec, &["replicas", "minReadySeconds"]);
     selector(errors, &path, spec, "deployment");
@@ -161,7 +163,7 @@ pub(super) fn replica_set(errors: &mut Errors, object: &Value, change: Option<Ch
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateReplicationControllerSpec`;
 /// `pkg/apis/core/v1/zz_generated.validations.go`.
 /// Rule: VLO-13, VLO-14.
-pub(super) fn replication_controller(errors: &mut Errors, object: &Value) {
+pub(crate) fn replication_controller(errors: &mut Errors, object: &Value) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let labels = get(spec, "selector");
     let selector = json!({"matchLabels": labels});
@@ -199,7 +201,7 @@ pub(super) fn replication_controller(errors: &mut Errors, object: &Value) {
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `ValidateDaemonSet` and `ValidateDaemonSetUpdate`;
 /// pkg/registry/apps/daemonset/strategy.go, `ValidateUpdate`.
 /// Rule: VLO-13, VLO-14, VLO-15.
-pub(super) fn daemon_set(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn daemon_set(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let (selector, template) = (get(spec, "selector"), get(spec, "template"));
     if let Some(change) = change {
@@ -253,7 +255,7 @@ fn daemon_set_strategy(errors: &mut Errors, path: &Path<'_>, strategy: &Value) {
 ///
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `ValidateStatefulSet` and `ValidateStatefulSetUpdate`.
 /// Rule: VLO-13, VLO-14, VLO-15.
-pub(super) fn stateful_set(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn stateful_set(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let policy_path = path.child("podManagementPolicy");
     match text(spec, "podManagementPolicy") {
@@ -321,7 +323,7 @@ pub(super) fn stateful_set(errors: &mut Errors, object: &Value, change: Option<C
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `ValidateControllerRevisionCreate` and
 /// `ValidateControllerRevisionUpdate`.
 /// Rule: VLO-42.
-pub(super) fn controller_revision(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn controller_revision(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     errors.not_negative(&Path::new("revision"), int(object, "revision"));
     let (path, data) = (Path::new("data"), get(object, "data"));
     match change {

@@ -31,6 +31,7 @@ use crate::kinds::deletion;
 use crate::kinds::deletion::DeleteEffect;
 use crate::kinds::discovery::Subresource;
 use crate::kinds::rbac::AuthorizationMode;
+use crate::kinds::strategy::create;
 use crate::kinds::{defaulting, strategy};
 use crate::registry::state::{State, normalize_stored};
 use crate::registry::unknown_fields::{self, UnknownField};
@@ -164,11 +165,11 @@ impl ClusterFixture {
         let Some(object) = &mut request.object else { return };
         match (request.operation, request.subresource.as_str(), &request.old_object) {
             (Operation::Create, "", _) => {
-                strategy::prepare_for_create(object, resource);
-                strategy::set_requester(object, resource, &request.user);
+                create::prepare_for_create(object, resource);
+                create::set_requester(object, resource, &request.user);
             }
             (Operation::Update, _, Some(old)) if request.kind == resource.kind => {
-                strategy::prepare_for_update(object, old, resource, &request.subresource);
+                strategy::update::prepare_for_update(object, old, resource, &request.subresource);
                 schema::normalize_metadata(object);
             }
             _ => {}

@@ -2,20 +2,20 @@
 //!
 //! Source: client-go util/jsonpath/jsonpath.go.
 
-mod parser;
+pub(crate) mod parser;
 
 use std::cmp::Ordering;
 
 use serde_json::Value;
 
-pub(super) use self::parser::Unreadable;
+use crate::kinds::tables::json_path::parser::Unreadable;
 
 /// A parsed path: a list of nodes for each pair of braces. The first list yields the value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Path(Vec<Vec<Node>>);
+pub(crate) struct Path(Vec<Vec<Node>>);
 
 #[derive(Clone, Debug, PartialEq)]
-enum Node {
+pub(crate) enum Node {
     Field(String),
     Wildcard,
     /// `..`: selects a value and its descendants that have children.
@@ -46,7 +46,7 @@ enum Node {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operator {
+pub(crate) enum Operator {
     Exists,
     Equal,
     NotEqual,
@@ -59,7 +59,7 @@ enum Operator {
 
 /// A value that a `JSONPath` expression selects.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Found<'a> {
+pub(crate) enum Found<'a> {
     /// A value from the object, or a text or literal in the path.
     Value(&'a Value),
     /// An integer in the path. In Go, its type differs from the type of integers in objects.
@@ -79,14 +79,14 @@ impl<'a> Found<'a> {
 
 impl Path {
     /// Parses a path without the outer braces.
-    pub(super) fn parse(text: &str) -> Result<Self, Unreadable> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Unreadable> {
         parser::actions(text).map(Self)
     }
 
     /// Returns the first result of the path; `None` if the path has no results or does not match the object.
     ///
     /// Rule: TBL-13.
-    pub(super) fn first<'a>(&'a self, object: &'a Value) -> Option<Found<'a>> {
+    pub(crate) fn first<'a>(&'a self, object: &'a Value) -> Option<Found<'a>> {
         let mut budget = Budget(MAX_VALUES);
         let mut first = None;
         for (position, nodes) in self.0.iter().enumerate() {

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::{Node, Operator};
+use crate::kinds::tables::json_path::{Node, Operator};
 
 /// The maximum nesting depth of filters and unions.
 const MAX_DEPTH: usize = 8;
@@ -19,7 +19,7 @@ pub(crate) enum Unreadable {
 }
 
 /// Returns the nodes in each pair of braces of `{TEXT}`. The text may close the first brace and open others.
-pub(super) fn actions(text: &str) -> Result<Vec<Vec<Node>>, Unreadable> {
+pub(crate) fn actions(text: &str) -> Result<Vec<Vec<Node>>, Unreadable> {
     parse(&format!("{{{text}}}"), MAX_DEPTH)
 }
 

@@ -5,11 +5,13 @@ use std::collections::HashSet;
 use kubernetes_types::quoting::encode;
 use serde_json::Value;
 
-use super::super::fields::{Errors, Path, get, set, text, texts};
-use super::super::{formats, selectors};
-use super::matching;
+use crate::kinds::common::fields::{Errors, Path, get, set, text, texts};
+use crate::kinds::common::{formats, selectors};
+use crate::kinds::validation::admission_policies;
+use crate::kinds::validation::admission_policies::matching;
 
 const VALIDATION_ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
+
 const PARAMETER_NOT_FOUND_ACTIONS: [&str; 2] = ["Deny", "Allow"];
 
 /// Validates a `ValidatingAdmissionPolicyBinding`.
@@ -17,7 +19,7 @@ const PARAMETER_NOT_FOUND_ACTIONS: [&str; 2] = ["Deny", "Allow"];
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go,
 /// `validateValidatingAdmissionPolicyBindingSpec`.
 /// Rule: POL-E.
-pub(in super::super) fn validating_binding(errors: &mut Errors, object: &Value, is_new: bool) {
+pub(crate) fn validating_binding(errors: &mut Errors, object: &Value, is_new: bool) {
     let (spec, path) = (get(object, "spec"), Path::new("spec"));
     if text(spec, "policyName").is_empty() {
         errors.required_by_type(&path.child("policyName"));
@@ -25,7 +27,7 @@ pub(in super::super) fn validating_binding(errors: &mut Errors, object: &Value, 
     binding(errors, &path, spec);
     validation_actions(errors, &path.child("validationActions"), spec);
     if is_new {
-        super::static_suffix(errors, object);
+        admission_policies::static_suffix(errors, object);
     }
 }
 
@@ -34,7 +36,7 @@ pub(in super::super) fn validating_binding(errors: &mut Errors, object: &Value, 
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go,
 /// `validateMutatingAdmissionPolicyBindingSpec`.
 /// Rule: POL-E.
-pub(in super::super) fn mutating_binding(errors: &mut Errors, object: &Value, is_new: bool) {
+pub(crate) fn mutating_binding(errors: &mut Errors, object: &Value, is_new: bool) {
     let (spec, path) = (get(object, "spec"), Path::new("spec"));
     if text(spec, "policyName").is_empty() {
         errors.required(&path.child("policyName"), "");
@@ -42,7 +44,7 @@ pub(in super::super) fn mutating_binding(errors: &mut Errors, object: &Value, is
     binding(errors, &path, spec);
     matching::mutating_operations(errors, &path.child("matchResources"), get(spec, "matchResources"));
     if is_new {
-        super::static_suffix(errors, object);
+        admission_policies::static_suffix(errors, object);
     }
 }
 

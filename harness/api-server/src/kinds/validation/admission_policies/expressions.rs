@@ -8,23 +8,23 @@ use kubernetes_cel::schema::is_keyword;
 use kubernetes_types::status::FieldError;
 use serde_json::Value;
 
-use super::super::fields::{Errors, Path, list, text};
-use super::super::formats;
+use crate::kinds::common::fields::{Errors, Path, list, text};
+use crate::kinds::common::formats;
 
 /// The expressions in a part of the stored policy.
 ///
 /// Unlike new expressions, they may use features that the previous release does not support.
 #[derive(Debug, Default)]
-pub(super) struct Stored<'a>(HashSet<&'a str>);
+pub(crate) struct Stored<'a>(HashSet<&'a str>);
 
 impl<'a> Stored<'a> {
     /// Collects the expressions in the `field` of all `items`.
-    pub(super) fn new(items: &'a [Value], field: &str) -> Self {
+    pub(crate) fn new(items: &'a [Value], field: &str) -> Self {
         Self(items.iter().map(|item| text(item, field)).collect())
     }
 
     /// Returns the CEL environment for compiling an expression.
-    pub(super) fn environment(&self, expression: &str) -> Environment {
+    pub(crate) fn environment(&self, expression: &str) -> Environment {
         if self.0.contains(expression) { Environment::Stored } else { Environment::New }
     }
 }
@@ -38,7 +38,7 @@ impl<'a> FromIterator<&'a str> for Stored<'a> {
 /// Adds an error for an expression that does not compile. The error contains `shown` as the value of the field.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `convertCELErrorToValidationError`.
-pub(super) fn report<T>(
+pub(crate) fn report<T>(
     errors: &mut Errors,
     path: &Path<'_>,
     shown: &str,
@@ -57,7 +57,7 @@ pub(super) fn report<T>(
 /// Validates match conditions. They cannot use `variables`.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateMatchConditions`.
-pub(super) fn match_conditions(
+pub(crate) fn match_conditions(
     errors: &mut Errors,
     path: &Path<'_>,
     conditions: &[Value],
@@ -95,7 +95,7 @@ pub(super) fn match_conditions(
 /// Validates the variables of a policy, and declares each for the expressions after it.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateVariable`.
-pub(super) fn variables(
+pub(crate) fn variables(
     errors: &mut Errors,
     path: &Path<'_>,
     spec: &Value,

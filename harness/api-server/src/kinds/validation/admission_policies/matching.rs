@@ -5,15 +5,17 @@ use std::collections::HashSet;
 use kubernetes_admission::config;
 use serde_json::Value;
 
-use super::super::fields::{Errors, Path, list, set, texts, word};
-use super::super::{formats, selectors};
+use crate::kinds::common::fields::{Errors, Path, list, set, texts, word};
+use crate::kinds::common::{formats, selectors};
+use crate::kinds::validation::admission_policies;
 
 const MATCH_POLICIES: [&str; 2] = ["Equivalent", "Exact"];
+
 /// The operations that a mutating policy can match.
 const MUTATING_OPERATIONS: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
 
 /// Validates the `matchConstraints` of a policy. They must contain a rule.
-pub(super) fn constraints(errors: &mut Errors, path: &Path<'_>, constraints: &Value) {
+pub(crate) fn constraints(errors: &mut Errors, path: &Path<'_>, constraints: &Value) {
     resources(errors, path, constraints);
     if list(constraints, "resourceRules").is_empty() {
         errors.required(&path.child("resourceRules"), "");
@@ -24,11 +26,16 @@ pub(super) fn constraints(errors: &mut Errors, path: &Path<'_>, constraints: &Va
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateMatchResources`.
 /// Rule: POL-D.
-pub(super) fn resources(errors: &mut Errors, path: &Path<'_>, resources: &Value) {
+pub(crate) fn resources(errors: &mut Errors, path: &Path<'_>, resources: &Value) {
     if resources.is_null() {
         return;
     }
-    super::one_of(errors, &path.child("matchPolicy"), word(resources, "matchPolicy"), &MATCH_POLICIES);
+    admission_policies::one_of(
+        errors,
+        &path.child("matchPolicy"),
+        word(resources, "matchPolicy"),
+        &MATCH_POLICIES,
+    );
     for field in ["namespaceSelector", "objectSelector"] {
         match set(resources, field) {
             None => errors.required(&path.child(field), ""),
@@ -59,7 +66,7 @@ fn named_rule(errors: &mut Errors, path: &Path<'_>, rule: &Value) {
 /// Validates that the rules of a mutating policy or its binding do not match operations that it cannot mutate.
 ///
 /// The path of an error does not contain indexes.
-pub(super) fn mutating_operations(errors: &mut Errors, path: &Path<'_>, resources: &Value) {
+pub(crate) fn mutating_operations(errors: &mut Errors, path: &Path<'_>, resources: &Value) {
     let path = path.child("resourceRules");
     for operation in list(resources, "resourceRules").iter().flat_map(|rule| texts(rule, "operations")) {
         errors.one_of(&path.child("operations"), Some(operation), &MUTATING_OPERATIONS);

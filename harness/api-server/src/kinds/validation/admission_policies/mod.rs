@@ -2,26 +2,23 @@
 //!
 //! Source: kubernetes pkg/apis/admissionregistration/validation/validation.go.
 
-mod bindings;
-mod expressions;
-mod matching;
-mod mutating;
-mod validating;
+pub(crate) mod bindings;
+pub(crate) mod expressions;
+pub(crate) mod matching;
+pub(crate) mod mutating;
+pub(crate) mod validating;
 
 use kubernetes_types::names;
 use kubernetes_types::status::FieldError;
 use serde_json::Value;
 
-pub(super) use self::bindings::{mutating_binding, validating_binding};
-pub(super) use self::mutating::mutating_policy;
-pub(super) use self::validating::{validating_policy, validating_policy_status};
-use super::fields::{Errors, Path, set, text, word};
 use crate::apimachinery::metadata;
+use crate::kinds::common::fields::{Errors, Path, set, text, word};
 
 const FAILURE_POLICIES: [&str; 2] = ["Fail", "Ignore"];
 
 /// Validates an optional string field whose default is set before the validation.
-fn one_of(errors: &mut Errors, path: &Path<'_>, value: Option<&str>, supported: &[&str]) {
+pub(crate) fn one_of(errors: &mut Errors, path: &Path<'_>, value: Option<&str>, supported: &[&str]) {
     if value.is_none() {
         errors.required(path, "");
     }
@@ -29,7 +26,7 @@ fn one_of(errors: &mut Errors, path: &Path<'_>, value: Option<&str>, supported: 
 }
 
 /// Validates the fields that both kinds of policies have before their expressions.
-fn definition(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+pub(crate) fn definition(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     one_of(errors, &path.child("failurePolicy"), word(spec, "failurePolicy"), &FAILURE_POLICIES);
     if let Some(kind) = set(spec, "paramKind") {
         param_kind(errors, &path.child("paramKind"), kind);
@@ -82,7 +79,7 @@ fn param_kind(errors: &mut Errors, path: &Path<'_>, param_kind: &Value) {
 /// Rejects a new object with a name that is reserved for static manifests.
 ///
 /// Source: kubernetes `pkg/apis/admissionregistration/validation/static_suffix.go`, `ValidateStaticSuffix`.
-fn static_suffix(errors: &mut Errors, object: &Value) {
+pub(crate) fn static_suffix(errors: &mut Errors, object: &Value) {
     const SUFFIX: &str = ".static.k8s.io";
     let name = metadata::text(object, "name");
     if name.ends_with(SUFFIX) {

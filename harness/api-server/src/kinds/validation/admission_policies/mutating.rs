@@ -3,12 +3,14 @@
 use kubernetes_admission::policy_expressions::{PolicyExpressions, Purpose};
 use serde_json::Value;
 
-use super::super::Change;
-use super::super::fields::{Errors, Path, get, list, set, text};
-use super::expressions::{self, Stored, report};
-use super::{matching, validating};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{Errors, Path, get, list, set, text};
+use crate::kinds::validation::admission_policies;
+use crate::kinds::validation::admission_policies::expressions::{Stored, report};
+use crate::kinds::validation::admission_policies::{expressions, matching, validating};
 
 const REINVOCATION_POLICIES: [&str; 2] = ["IfNeeded", "Never"];
+
 const PATCH_TYPES: [&str; 2] = ["ApplyConfiguration", "JSONPatch"];
 
 /// Validates a policy. An update does not validate match conditions that cannot have become invalid.
@@ -16,10 +18,10 @@ const PATCH_TYPES: [&str; 2] = ["ApplyConfiguration", "JSONPatch"];
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go,
 /// `validateMutatingAdmissionPolicySpec`.
 /// Rule: POL-G.
-pub(in super::super) fn mutating_policy(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn mutating_policy(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (spec, path) = (get(object, "spec"), Path::new("spec"));
     let old = change.map_or(&Value::Null, |change| get(change.old, "spec"));
-    super::definition(errors, &path, spec);
+    admission_policies::definition(errors, &path, spec);
     let constraints = get(spec, "matchConstraints");
     matching::mutating_operations(errors, &path.child("matchConstraints"), constraints);
     let params = set(spec, "paramKind").is_some();
@@ -44,7 +46,7 @@ pub(in super::super) fn mutating_policy(errors: &mut Errors, object: &Value, cha
     let policy = text(spec, "reinvocationPolicy");
     errors.required_one_of(&path.child("reinvocationPolicy"), policy, &REINVOCATION_POLICIES);
     if change.is_none() {
-        super::static_suffix(errors, object);
+        admission_policies::static_suffix(errors, object);
     }
 }
 

@@ -5,12 +5,15 @@ use std::collections::HashSet;
 use kubernetes_admission::policy_expressions::{PolicyExpressions, Purpose};
 use serde_json::Value;
 
-use super::super::fields::{Errors, Path, get, list, set, text, word};
-use super::super::internal::Form;
-use super::super::{Change, conditions, formats};
-use super::expressions::{self, Stored, report};
 use crate::apimachinery::metadata;
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{Errors, Path, get, list, set, text, word};
+use crate::kinds::common::internal::Form;
+use crate::kinds::common::{conditions, formats};
 use crate::kinds::tables;
+use crate::kinds::validation::admission_policies;
+use crate::kinds::validation::admission_policies::expressions;
+use crate::kinds::validation::admission_policies::expressions::{Stored, report};
 
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 
@@ -43,10 +46,10 @@ impl<'a> StoredPolicy<'a> {
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go,
 /// `validateValidatingAdmissionPolicySpec`.
 /// Rule: POL-C, POL-F.
-pub(in super::super) fn validating_policy(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+pub(crate) fn validating_policy(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (spec, path) = (get(object, "spec"), Path::new("spec"));
     let stored = change.map_or_else(StoredPolicy::default, |change| StoredPolicy::new(change.old));
-    super::definition(errors, &path, spec);
+    admission_policies::definition(errors, &path, spec);
     let params = set(spec, "paramKind").is_some();
     if !change.is_some_and(keeps_conditions) {
         let conditions = list(spec, "matchConditions");
@@ -77,7 +80,7 @@ pub(in super::super) fn validating_policy(errors: &mut Errors, object: &Value, c
         audit_annotations(errors, &annotations, (name, spec), &mut compiler, &stored);
     }
     if change.is_none() {
-        super::static_suffix(errors, object);
+        admission_policies::static_suffix(errors, object);
     }
 }
 
@@ -86,7 +89,7 @@ pub(in super::super) fn validating_policy(errors: &mut Errors, object: &Value, c
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go,
 /// `ignoreValidatingAdmissionPolicyMatchConditions`.
 /// Rule: POL-J.
-pub(super) fn keeps_conditions(change: Change<'_>) -> bool {
+pub(crate) fn keeps_conditions(change: Change<'_>) -> bool {
     change.is_same(&["spec", "paramKind"]) && change.is_same(&["spec", "matchConditions"])
 }
 
@@ -176,7 +179,7 @@ fn audit_annotations(
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go,
 /// `validateValidatingAdmissionPolicyStatus`.
 /// Rule: POL-I.
-pub(in super::super) fn validating_policy_status(errors: &mut Errors, object: &Value) {
+pub(crate) fn validating_policy_status(errors: &mut Errors, object: &Value) {
     let (status, path) = (get(object, "status"), Path::new("status"));
     let type_checking = path.child("typeChecking");
     let warnings = type_checking.child("expressionWarnings");

@@ -2,19 +2,20 @@
 
 use std::collections::HashSet;
 
-use kubernetes_types::quantity::{self, Quantity};
+use kubernetes_types::quantity;
+use kubernetes_types::quantity::Quantity;
 use kubernetes_types::quoting::quote;
 use kubernetes_types::status::FieldError;
 use serde_json::Value;
 
-use super::super::fields::{Errors, NEGATIVE, Path, get, list, set};
+use crate::kinds::common::fields::{Errors, NEGATIVE, Path, get, list, set};
 
 /// Validates the request policy of a device capacity.
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateMultiAllocatableDeviceCapacity` and
 /// `validateSingleAllocatableDeviceCapacity`.
 /// Rule: VLO-46.
-pub(super) fn check(errors: &mut Errors, path: &Path<'_>, capacity: &Value, is_shared: bool) {
+pub(crate) fn check(errors: &mut Errors, path: &Path<'_>, capacity: &Value, is_shared: bool) {
     let path = path.child("requestPolicy");
     let Some(policy) = set(capacity, "requestPolicy") else { return };
     if !is_shared {

@@ -3,11 +3,12 @@
 use std::sync::LazyLock;
 
 use kubernetes_cel::environment::{CompileError, Environment};
-use kubernetes_cel::kubernetes::{self, DeviceSizes, Expressions, Version};
+use kubernetes_cel::kubernetes;
+use kubernetes_cel::kubernetes::{DeviceSizes, Expressions, Version};
 use kubernetes_cel::types::Type;
 use kubernetes_types::status::{FieldError, Unsupported};
 
-use super::super::fields::{Errors, Path};
+use crate::kinds::common::fields::{Errors, Path};
 
 /// The CEL environment of new expressions.
 static ENVIRONMENT: LazyLock<Environment> =
@@ -21,7 +22,7 @@ static ENVIRONMENT: LazyLock<Environment> =
 ///
 /// # Errors
 /// Returns an error if the expression uses a construct that admit's CEL implementation does not support.
-pub(super) fn check(errors: &mut Errors, path: &Path<'_>, expression: &str) -> Result<(), Unsupported> {
+pub(crate) fn check(errors: &mut Errors, path: &Path<'_>, expression: &str) -> Result<(), Unsupported> {
     const CEL_SELECTOR_EXPRESSION_MAX_LENGTH: usize = 10 * 1024;
     const CEL_SELECTOR_EXPRESSION_MAX_COST: u64 = 1_000_000;
     if expression.len() > CEL_SELECTOR_EXPRESSION_MAX_LENGTH {

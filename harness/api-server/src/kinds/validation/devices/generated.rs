@@ -12,14 +12,14 @@ use kubernetes_types::schema::Type;
 use kubernetes_types::status::FieldError;
 use serde_json::Value;
 
-use super::super::fields::{Errors, Path, entries, list, set, text, texts};
-use super::super::formats;
-use super::{most, names};
+use crate::kinds::common::fields::{Errors, Path, entries, list, set, text, texts};
+use crate::kinds::common::formats;
+use crate::kinds::validation::devices::{most, names};
 
 /// Validates a `DeviceClaim`.
 ///
 /// Source: `Validate_DeviceClaim`.
-pub(super) fn claim(errors: &mut Errors, path: &Path<'_>, claim: &Value) {
+pub(crate) fn claim(errors: &mut Errors, path: &Path<'_>, claim: &Value) {
     let of = Type::for_name("resource/v1.DeviceClaim");
     let requests = path.child("requests");
     if few(errors, &requests, claim, "requests", most::REQUESTS) {
@@ -85,7 +85,7 @@ fn wanted(errors: &mut Errors, path: &Path<'_>, request: &Value) {
 /// Validates the device tolerations of `owner`.
 ///
 /// Source: `Validate_DeviceToleration`.
-pub(super) fn tolerations(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
+pub(crate) fn tolerations(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     let path = path.child("tolerations");
     for (index, toleration) in list(owner, "tolerations").iter().enumerate() {
         let path = path.index(index);
@@ -101,7 +101,7 @@ pub(super) fn tolerations(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
 /// Validates a `DeviceTaint`.
 ///
 /// Source: `Validate_DeviceTaint`.
-pub(super) fn taint(errors: &mut Errors, path: &Path<'_>, taint: &Value) {
+pub(crate) fn taint(errors: &mut Errors, path: &Path<'_>, taint: &Value) {
     if text(taint, "effect").is_empty() {
         errors.required_by_type(&path.child("effect"));
     }
@@ -115,7 +115,7 @@ fn effect(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
 /// Validates a `DeviceClassSpec`.
 ///
 /// Source: `Validate_DeviceClassSpec`.
-pub(super) fn class_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+pub(crate) fn class_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     few(errors, &path.child("selectors"), spec, "selectors", most::SELECTORS);
     let configs = path.child("config");
     if few(errors, &configs, spec, "config", most::REQUESTS) {
@@ -148,7 +148,7 @@ fn extended_resource(errors: &mut Errors, path: &Path<'_>, name: &str) {
 /// Validates an opaque device configuration.
 ///
 /// Source: `Validate_OpaqueDeviceConfiguration`.
-pub(super) fn configuration(errors: &mut Errors, path: &Path<'_>, config: &Value) {
+pub(crate) fn configuration(errors: &mut Errors, path: &Path<'_>, config: &Value) {
     if let Some(opaque) = set(config, "opaque") {
         driver(errors, &path.child("opaque").child("driver"), text(opaque, "driver"));
     }
@@ -157,7 +157,7 @@ pub(super) fn configuration(errors: &mut Errors, path: &Path<'_>, config: &Value
 /// Validates the name of a driver.
 ///
 /// Source: apimachinery pkg/api/validate/strfmt.go, `LongNameCaseless`, and limits.go, `MaxLength`.
-pub(super) fn driver(errors: &mut Errors, path: &Path<'_>, name: &str) {
+pub(crate) fn driver(errors: &mut Errors, path: &Path<'_>, name: &str) {
     const DRIVER_NAME_MAX_LENGTH: usize = 63;
     const INVALID_SUBDOMAIN: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end \
                          with an alphanumeric character (e.g. 'Example.com', regex used for validation is \
@@ -179,7 +179,7 @@ pub(super) fn driver(errors: &mut Errors, path: &Path<'_>, name: &str) {
 }
 
 /// Validates the request names to which a part of a claim refers.
-pub(super) fn names_of_requests(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
+pub(crate) fn names_of_requests(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     let path = path.child("requests");
     if few(errors, &path, owner, "requests", most::REQUESTS) {
         let names: Vec<&str> = texts(owner, "requests").collect();
@@ -190,7 +190,7 @@ pub(super) fn names_of_requests(errors: &mut Errors, path: &Path<'_>, owner: &Va
 /// Validates the name of a counter set, which is in the field `name`, and its `counters`.
 ///
 /// Source: `Validate_CounterSet` and `Validate_DeviceCounterConsumption`.
-pub(super) fn counters(errors: &mut Errors, path: &Path<'_>, owner: &Value, name: &str) {
+pub(crate) fn counters(errors: &mut Errors, path: &Path<'_>, owner: &Value, name: &str) {
     let (name_path, found) = (path.child(name), text(owner, name));
     if found.is_empty() {
         errors.required_by_type(&name_path);
@@ -209,7 +209,7 @@ pub(super) fn counters(errors: &mut Errors, path: &Path<'_>, owner: &Value, name
 /// Validates a `DeviceAttribute`.
 ///
 /// Source: `Validate_DeviceAttribute`; apimachinery pkg/api/validate/union.go, `Union`.
-pub(super) fn attribute(errors: &mut Errors, path: &Path<'_>, attribute: &Value) {
+pub(crate) fn attribute(errors: &mut Errors, path: &Path<'_>, attribute: &Value) {
     const ALL: &str = "`int`, `bool`, `string`, `version`, `ints`, `bools`, `strings`, `versions`";
     let is_set = |field: &&str| set(attribute, field).is_some();
     let found: Vec<&str> = ["int", "bool", "string", "version"].into_iter().filter(is_set).collect();
@@ -226,7 +226,7 @@ pub(super) fn attribute(errors: &mut Errors, path: &Path<'_>, attribute: &Value)
 /// Validates the ID of a share. The ID must be a UUID.
 ///
 /// Source: apimachinery pkg/api/validate/strfmt.go, `UUID`.
-pub(super) fn share(errors: &mut Errors, path: &Path<'_>, id: &str) {
+pub(crate) fn share(errors: &mut Errors, path: &Path<'_>, id: &str) {
     let fits = |(index, byte): (usize, u8)| match index {
         8 | 13 | 18 | 23 => byte == b'-',
         _ => byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte),
@@ -237,7 +237,7 @@ pub(super) fn share(errors: &mut Errors, path: &Path<'_>, id: &str) {
 }
 
 /// Returns whether a list has at most `most` items; reports an error if not.
-pub(super) fn few(errors: &mut Errors, path: &Path<'_>, owner: &Value, field: &str, most: usize) -> bool {
+pub(crate) fn few(errors: &mut Errors, path: &Path<'_>, owner: &Value, field: &str, most: usize) -> bool {
     let count = list(owner, field).len();
     if count > most {
         errors.generated(FieldError::too_many(path.to_string(), count, most));
@@ -246,7 +246,7 @@ pub(super) fn few(errors: &mut Errors, path: &Path<'_>, owner: &Value, field: &s
 }
 
 /// Reports items with duplicate keys. The error contains the whole item.
-pub(super) fn once<'a, K: Debug + Eq + Hash>(
+pub(crate) fn once<'a, K: Debug + Eq + Hash>(
     errors: &mut Errors,
     path: &Path<'_>,
     items: &'a [Value],
@@ -261,7 +261,7 @@ pub(super) fn once<'a, K: Debug + Eq + Hash>(
 /// Reports duplicate keys. `shown` formats the value at an index for the error.
 ///
 /// Source: apimachinery pkg/api/validate/each.go, `ValSliceUnique`.
-pub(super) fn duplicates<K: Eq + Hash>(
+pub(crate) fn duplicates<K: Eq + Hash>(
     errors: &mut Errors,
     path: &Path<'_>,
     keys: &[K],
@@ -275,7 +275,7 @@ pub(super) fn duplicates<K: Eq + Hash>(
     }
 }
 
-pub(super) fn one_of(errors: &mut Errors, path: &Path<'_>, found: &str, supported: &[&str]) {
+pub(crate) fn one_of(errors: &mut Errors, path: &Path<'_>, found: &str, supported: &[&str]) {
     if !found.is_empty() && !supported.contains(&found) {
         let supported: Vec<String> = supported.iter().map(|value| quote(value)).collect();
         errors.generated(FieldError::not_supported(path.to_string(), quote(found), supported.join(", ")));

@@ -1,11 +1,11 @@
 //! Validates objects of dynamic resource allocation: claims, templates, device classes, and slices.
 
-mod capacity;
-mod expressions;
-mod generated;
-mod names;
-mod slices;
-mod status;
+pub(crate) mod capacity;
+pub(crate) mod expressions;
+pub(crate) mod generated;
+pub(crate) mod names;
+pub(crate) mod slices;
+pub(crate) mod status;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,21 +15,10 @@ use kubernetes_types::quoting::encode;
 use kubernetes_types::status::{FieldError, Unsupported};
 use serde_json::Value;
 
-pub(super) use self::slices::{slice, uppercase_driver};
-pub(super) use self::status::claim_status;
-pub(crate) use self::status::device_id;
-use super::fields::{Errors, IMMUTABLE, Path, flag, get, int, list, set, text, texts};
-use super::{Change, conditions, formats, storage};
-
-/// The maximum lengths of the lists in objects of dynamic resource allocation.
-///
-/// Source: kubernetes pkg/apis/resource/types.go.
-mod most {
-    pub(super) const REQUESTS: usize = 32;
-    pub(super) const ALTERNATIVES: usize = 8;
-    pub(super) const SELECTORS: usize = 32;
-    pub(super) const CONDITIONS: usize = 8;
-}
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{Errors, IMMUTABLE, Path, flag, get, int, list, set, text, texts};
+use crate::kinds::common::{conditions, formats};
+use crate::kinds::validation::{devices, storage};
 
 /// Validates a `ResourceClaim`.
 ///
@@ -39,7 +28,7 @@ mod most {
 ///
 /// # Errors
 /// Returns an error for a construct that admit cannot validate as kube-apiserver does.
-pub(super) fn claim(
+pub(crate) fn claim(
     errors: &mut Errors,
     object: &Value,
     change: Option<Change<'_>>,
@@ -64,7 +53,7 @@ pub(super) fn claim(
 ///
 /// # Errors
 /// Returns an error for a construct that admit cannot validate as kube-apiserver does.
-pub(super) fn template(
+pub(crate) fn template(
     errors: &mut Errors,
     object: &Value,
     change: Option<Change<'_>>,
@@ -86,7 +75,7 @@ pub(super) fn template(
 ///
 /// # Errors
 /// Returns an error for a construct that admit cannot validate as kube-apiserver does.
-pub(super) fn class(
+pub(crate) fn class(
     errors: &mut Errors,
     object: &Value,
     change: Option<Change<'_>>,
@@ -112,7 +101,7 @@ pub(super) fn class(
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `ValidateDeviceTaintRule` and
 /// `ValidateDeviceTaintRuleUpdate`.
 /// Rule: VLO-45.
-pub(super) fn taint_rule(errors: &mut Errors, object: &Value) {
+pub(crate) fn taint_rule(errors: &mut Errors, object: &Value) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     if let Some(selector) = set(spec, "deviceSelector") {
         let path = path.child("deviceSelector");
@@ -136,7 +125,7 @@ pub(super) fn taint_rule(errors: &mut Errors, object: &Value) {
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `ValidateDeviceTaintRuleStatusUpdate`.
 /// Rule: VLO-45.
-pub(super) fn taint_rule_status(errors: &mut Errors, object: &Value) {
+pub(crate) fn taint_rule_status(errors: &mut Errors, object: &Value) {
     conditions::of_status(errors, object);
     let path = Path::new("status");
     few(errors, &path.child("conditions"), get(object, "status"), "conditions", most::CONDITIONS);
@@ -159,7 +148,7 @@ pub(crate) fn admin_access(
     fn first<'a>(mut items: impl Iterator<Item = &'a Value>) -> Option<usize> {
         items.position(|item| flag(item, "adminAccess"))
     }
-    let results = |object| first(status::results(get(object, "status")).iter());
+    let results = |object| first(devices::status::results(get(object, "status")).iter());
     let spec = get(object, "spec");
     let claim = if resource.starts_with("resourceclaimtemplates") { get(spec, "spec") } else { spec };
     let requests = list(get(claim, "devices"), "requests").iter();
@@ -181,7 +170,7 @@ pub(crate) fn admin_access(
 }
 
 /// Returns whether a list has at most `most` items; reports an error if not.
-fn few(errors: &mut Errors, path: &Path<'_>, owner: &Value, field: &str, most: usize) -> bool {
+pub(crate) fn few(errors: &mut Errors, path: &Path<'_>, owner: &Value, field: &str, most: usize) -> bool {
     let count = list(owner, field).len();
     if count > most {
         errors.too_many(path, count, most);
@@ -282,7 +271,7 @@ fn wanted(errors: &mut Errors, path: &Path<'_>, request: &Value) -> Result<(), U
 /// Validates device tolerations.
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateDeviceToleration`.
-fn tolerations(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
+pub(crate) fn tolerations(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     let path = path.child("tolerations");
     for (index, toleration) in list(owner, "tolerations").iter().enumerate() {
         let path = path.index(index);
@@ -300,7 +289,7 @@ fn tolerations(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
 /// Validates a device taint.
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateDeviceTaint`.
-fn taint(errors: &mut Errors, path: &Path<'_>, taint: &Value) {
+pub(crate) fn taint(errors: &mut Errors, path: &Path<'_>, taint: &Value) {
     formats::qualified_name(errors, &path.child("key"), text(taint, "key"));
     let value = text(taint, "value");
     errors.all_invalid(&path.child("value"), value, formats_of_names::label_value(value));
@@ -334,7 +323,7 @@ fn selectors(
 /// Validates an opaque device configuration.
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateDeviceConfiguration`.
-fn configuration(errors: &mut Errors, path: &Path<'_>, config: &Value, is_stored: bool) {
+pub(crate) fn configuration(errors: &mut Errors, path: &Path<'_>, config: &Value, is_stored: bool) {
     const OPAQUE_PARAMETERS_MAX_LENGTH: usize = 10 * 1024;
     let path = path.child("opaque");
     match set(config, "opaque") {
@@ -349,7 +338,7 @@ fn configuration(errors: &mut Errors, path: &Path<'_>, config: &Value, is_stored
 /// Validates opaque JSON. It must be an object of at most `largest` bytes.
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateRawExtension`.
-fn free_object(errors: &mut Errors, path: &Path<'_>, found: &Value, largest: usize) {
+pub(crate) fn free_object(errors: &mut Errors, path: &Path<'_>, found: &Value, largest: usize) {
     if found.is_null() {
         errors.required(path, "");
     } else if encode(found).len() > largest {
@@ -360,7 +349,7 @@ fn free_object(errors: &mut Errors, path: &Path<'_>, found: &Value, largest: usi
 }
 
 /// The names of a claim's requests, each with the names of its subrequests.
-struct RequestNames<'a>(HashMap<&'a str, HashSet<&'a str>>);
+pub(crate) struct RequestNames<'a>(HashMap<&'a str, HashSet<&'a str>>);
 
 impl<'a> RequestNames<'a> {
     /// Collects the request names of a claim.
@@ -411,4 +400,14 @@ impl<'a> RequestNames<'a> {
             errors.invalid_text(path, name, UNKNOWN);
         }
     }
+}
+
+/// The maximum lengths of the lists in objects of dynamic resource allocation.
+///
+/// Source: kubernetes pkg/apis/resource/types.go.
+mod most {
+    pub(super) const REQUESTS: usize = 32;
+    pub(super) const ALTERNATIVES: usize = 8;
+    pub(super) const SELECTORS: usize = 32;
+    pub(super) const CONDITIONS: usize = 8;
 }

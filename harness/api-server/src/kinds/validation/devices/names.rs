@@ -4,12 +4,16 @@ use kubernetes_types::names;
 use kubernetes_types::quoting::quote;
 use kubernetes_types::status::FieldError;
 
-use super::super::fields::{Errors, Path};
-use super::super::{formats, storage};
+use crate::kinds::common::fields::{Errors, Path};
+use crate::kinds::common::formats;
+use crate::kinds::validation::storage;
 
 const POOL_NAME_MAX_LENGTH: usize = 253;
+
 const DEVICE_MAX_ID_LENGTH: usize = 32;
+
 const DEVICE_MAX_DOMAIN_LENGTH: usize = 63;
+
 const INVALID_C_IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric \
                      characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is \
                      '[A-Za-z_][A-Za-z0-9_]*')";
@@ -17,7 +21,7 @@ const INVALID_C_IDENTIFIER: &str = "a valid C identifier must start with alphabe
 /// Validates the name of a pool.
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validatePoolName`.
-pub(super) fn pool(errors: &mut Errors, path: &Path<'_>, name: &str) {
+pub(crate) fn pool(errors: &mut Errors, path: &Path<'_>, name: &str) {
     if name.is_empty() {
         errors.required(path, "");
         return;
@@ -33,7 +37,7 @@ pub(super) fn pool(errors: &mut Errors, path: &Path<'_>, name: &str) {
 /// Validates the name of a pool as upstream's generated validation does.
 ///
 /// Source: apimachinery pkg/api/validate/strfmt.go, `ResourcePoolName`.
-pub(super) fn pool_by_type(errors: &mut Errors, path: &Path<'_>, name: &str) {
+pub(crate) fn pool_by_type(errors: &mut Errors, path: &Path<'_>, name: &str) {
     if name.is_empty() {
         errors.required_by_type(path);
         return;
@@ -59,7 +63,7 @@ pub(super) fn pool_by_type(errors: &mut Errors, path: &Path<'_>, name: &str) {
 /// Validates the name of an attribute or a capacity. The name may be qualified with a domain.
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateQualifiedName`.
-pub(super) fn qualified(errors: &mut Errors, path: &Path<'_>, name: &str) {
+pub(crate) fn qualified(errors: &mut Errors, path: &Path<'_>, name: &str) {
     match name.split('/').collect::<Vec<&str>>().as_slice() {
         [id] => identifier(errors, path, id),
         [domain, id] => {
@@ -99,7 +103,7 @@ fn is_identifier(id: &str) -> bool {
 /// Validates a qualified attribute name as upstream's generated validation does.
 ///
 /// Source: apimachinery pkg/api/validate/strfmt.go, `ResourceFullyQualifiedName`.
-pub(super) fn full_by_type(errors: &mut Errors, path: &Path<'_>, name: &str) {
+pub(crate) fn full_by_type(errors: &mut Errors, path: &Path<'_>, name: &str) {
     let of_id = |errors: &mut Errors, id: &str| {
         if id.len() > DEVICE_MAX_ID_LENGTH {
             errors.generated(FieldError::too_long(path.to_string(), DEVICE_MAX_ID_LENGTH));

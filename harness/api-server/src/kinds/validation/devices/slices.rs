@@ -6,20 +6,34 @@ use kubernetes_types::quoting::{encode, quote};
 use kubernetes_types::schema::Type;
 use serde_json::Value;
 
-use super::super::fields::{Errors, IMMUTABLE, Path, entries, flag, get, int, list, set, text, texts};
-use super::super::internal::Form;
-use super::super::{Change, formats, pod, storage};
-use super::{capacity, few, generated, names, taint};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{
+    Errors, IMMUTABLE, Path, entries, flag, get, int, list, set, text, texts,
+};
+use crate::kinds::common::formats;
+use crate::kinds::common::internal::Form;
+use crate::kinds::validation::devices::{capacity, few, generated, names, taint};
+use crate::kinds::validation::pod::scheduling;
+use crate::kinds::validation::storage;
 
 const RESOURCE_SLICE_MAX_DEVICES: usize = 128;
+
 const RESOURCE_SLICE_MAX_DEVICES_WITH_ADVANCED_FEATURES: usize = 64;
+
 const RESOURCE_SLICE_MAX_COUNTER_SETS: usize = 8;
+
 const RESOURCE_SLICE_MAX_DEVICE_COUNTER_CONSUMPTIONS: usize = 2;
+
 const RESOURCE_SLICE_MAX_COUNTERS: usize = 32;
+
 const RESOURCE_SLICE_MAX_ATTRIBUTES_AND_CAPACITIES: usize = 32;
+
 const RESOURCE_SLICE_MAX_ATTRIBUTE_VALUES: usize = 48;
+
 const DEVICE_TAINTS_MAX_LENGTH: usize = 16;
+
 const BINDING_CONDITIONS_MAX_SIZE: usize = 4;
+
 /// The maximum length of an attribute key in error messages. Longer keys are truncated.
 const MAX_SHOWN_KEY_LENGTH: usize = 63 + 1 + 32;
 
@@ -115,7 +129,7 @@ fn nodes(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     if let Some(selector) = set(spec, "nodeSelector") {
         found.push("`nodeSelector`");
         let path = path.child("nodeSelector");
-        pod::scheduling::node_selector(errors, &path, selector);
+        scheduling::node_selector(errors, &path, selector);
         if list(selector, "nodeSelectorTerms").len() != 1 {
             let path = path.child("nodeSelectorTerms");
             let shown = errors.shown(Form::List, "core.NodeSelectorTerm", get(selector, "nodeSelectorTerms"));
@@ -273,7 +287,7 @@ fn node_of_device(errors: &mut Errors, path: &Path<'_>, device: &Value) {
     }
     if let Some(selector) = set(device, "nodeSelector") {
         found.push("`nodeSelector`");
-        pod::scheduling::node_selector(errors, &path.child("nodeSelector"), selector);
+        scheduling::node_selector(errors, &path.child("nodeSelector"), selector);
     }
     match set(device, "allNodes").and_then(Value::as_bool) {
         Some(true) => found.push("`allNodes`"),
@@ -292,7 +306,7 @@ fn node_of_device(errors: &mut Errors, path: &Path<'_>, device: &Value) {
 /// Validates binding conditions and binding failure conditions.
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateDeviceBindingParameters`.
-pub(super) fn binding(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
+pub(crate) fn binding(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     let fields = ["bindingConditions", "bindingFailureConditions"];
     for field in fields.into_iter().filter(|field| list(owner, field).len() <= BINDING_CONDITIONS_MAX_SIZE) {
         let path = path.child(field);
@@ -366,7 +380,7 @@ fn generated_for_slice(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 }
 
 /// Validates the number of binding conditions as upstream's generated validation does.
-pub(super) fn few_conditions(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
+pub(crate) fn few_conditions(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     for field in ["bindingConditions", "bindingFailureConditions"] {
         generated::few(errors, &path.child(field), owner, field, BINDING_CONDITIONS_MAX_SIZE);
     }

@@ -7,15 +7,25 @@ use kubernetes_types::schema::Type;
 use kubernetes_types::status::FieldError;
 use serde_json::Value;
 
-use super::super::fields::{Errors, Path, get, list, set, text, texts};
-use super::super::{Change, addresses, conditions, formats, pod, storage};
-use super::{RequestNames, configuration, few, free_object, generated, most, names, slices};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{Errors, Path, get, list, set, text, texts};
+use crate::kinds::common::{addresses, conditions, formats};
+use crate::kinds::validation::devices::{
+    RequestNames, configuration, few, free_object, generated, most, names, slices,
+};
+use crate::kinds::validation::pod::scheduling;
+use crate::kinds::validation::{devices, storage};
 
 const RESOURCE_CLAIM_RESERVED_FOR_MAX_SIZE: usize = 256;
+
 const ALLOCATION_RESULTS_MAX_SIZE: usize = 32;
+
 const MAX_CONFIGS: usize = 64;
+
 const NETWORK_DEVICE_DATA_MAX_IPS: usize = 16;
+
 const ALLOCATED_DEVICE_STATUS_DATA_MAX_LENGTH: usize = 10 * 1024;
+
 /// Returns the fields that identify an allocated device.
 ///
 /// Source: dynamic-resource-allocation structured/schedulerapi/types.go, `SharedDeviceID`.
@@ -23,7 +33,7 @@ pub(crate) fn device_id(of: &Value) -> [&str; 4] {
     ["driver", "pool", "device", "shareID"].map(|field| text(of, field))
 }
 
-pub(super) fn results(status: &Value) -> &[Value] {
+pub(crate) fn results(status: &Value) -> &[Value] {
     list(get(get(status, "allocation"), "devices"), "results")
 }
 
@@ -129,7 +139,7 @@ fn allocation(errors: &mut Errors, path: &Path<'_>, allocation: &Value, names: &
             names.check_one(errors, &path.child("request"), text(result, "request"));
             formats::dns_label(errors, &path.child("device"), text(result, "device"));
             slices::binding(errors, &path, result);
-            super::tolerations(errors, &path, result);
+            devices::tolerations(errors, &path, result);
         }
     }
     let configs = devices_path.child("config");
@@ -141,7 +151,7 @@ fn allocation(errors: &mut Errors, path: &Path<'_>, allocation: &Value, names: &
         }
     }
     if let Some(selector) = set(allocation, "nodeSelector") {
-        pod::scheduling::node_selector(errors, &path.child("nodeSelector"), selector);
+        scheduling::node_selector(errors, &path.child("nodeSelector"), selector);
     }
 }
 

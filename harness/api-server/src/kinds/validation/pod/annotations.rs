@@ -3,21 +3,25 @@
 use kubernetes_types::json_text;
 use serde_json::{Map, Value};
 
-use super::super::fields::{Errors, Path, get, list, text, word};
-use super::super::formats;
-use super::scheduling;
+use crate::kinds::common::fields::{Errors, Path, get, list, text, word};
+use crate::kinds::common::formats;
+use crate::kinds::validation::pod::scheduling;
 
-pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
-pub(super) const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
-pub(super) const SECCOMP_CONTAINER_PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
+pub(crate) const MIRROR: &str = "kubernetes.io/config.mirror";
+
+pub(crate) const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
+
+pub(crate) const SECCOMP_CONTAINER_PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
+
 pub(crate) const APP_ARMOR_PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
+
 const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
 
 /// Validates the annotations for mirror Pods, tolerations, the deletion cost, and profiles.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodSpecificAnnotations`;
 /// pkg/apis/core/helper/helpers.go, `GetDeletionCostFromPodAnnotations`.
-pub(super) fn annotations(errors: &mut Errors, path: &Path<'_>, metadata: &Value, spec: &Value) {
+pub(crate) fn annotations(errors: &mut Errors, path: &Path<'_>, metadata: &Value, spec: &Value) {
     const POD_DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
     let annotations = get(metadata, "annotations");
     if let Some(value) = word(annotations, MIRROR)

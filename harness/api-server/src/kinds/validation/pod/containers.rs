@@ -4,22 +4,22 @@ use std::collections::{BTreeSet, HashSet};
 
 use serde_json::Value;
 
-use super::super::fields::{Errors, Path, flag, get, int, list, set, text, word};
-use super::super::formats;
-use super::super::resources::{Owner, requirements};
-use super::volumes::{self, Volumes};
-use super::{environment, handlers, security};
+use crate::kinds::common::fields::{Errors, Path, flag, get, int, list, set, text, word};
+use crate::kinds::common::formats;
+use crate::kinds::common::resources::{Owner, requirements};
+use crate::kinds::validation::pod::volumes::Volumes;
+use crate::kinds::validation::pod::{environment, handlers, security, volumes};
 
 /// The fields of the Pod that the validation of its containers needs.
-pub(super) struct SharedContext<'a> {
-    pub(super) volumes: Volumes<'a>,
+pub(crate) struct SharedContext<'a> {
+    pub(crate) volumes: Volumes<'a>,
     /// The names in `resourceClaims`.
-    pub(super) claims: BTreeSet<&'a str>,
+    pub(crate) claims: BTreeSet<&'a str>,
     /// The `terminationGracePeriodSeconds` of the Pod.
-    pub(super) grace_period: Option<i64>,
-    pub(super) restart_policy: &'a str,
+    pub(crate) grace_period: Option<i64>,
+    pub(crate) restart_policy: &'a str,
     /// The `hostUsers` of the Pod; true by default.
-    pub(super) host_users: bool,
+    pub(crate) host_users: bool,
 }
 
 const WITHOUT_POLICY: &str = "must specify restartPolicy when restart rules are used";
@@ -30,7 +30,7 @@ const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateContainers`.
 /// Rule: VLO-05, VLO-06.
-pub(super) fn containers(errors: &mut Errors, path: &Path<'_>, spec: &Value, shared: &SharedContext<'_>) {
+pub(crate) fn containers(errors: &mut Errors, path: &Path<'_>, spec: &Value, shared: &SharedContext<'_>) {
     let containers = list(spec, "containers");
     if containers.is_empty() {
         errors.required(path, "");
@@ -53,7 +53,7 @@ pub(super) fn containers(errors: &mut Errors, path: &Path<'_>, spec: &Value, sha
 /// Validates the init containers of a Pod.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateInitContainers`.
-pub(super) fn init_containers(
+pub(crate) fn init_containers(
     errors: &mut Errors,
     path: &Path<'_>,
     spec: &Value,
@@ -98,7 +98,7 @@ pub(super) fn init_containers(
 /// Validates the ephemeral containers of a Pod.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateEphemeralContainers`.
-pub(super) fn ephemeral_containers(
+pub(crate) fn ephemeral_containers(
     errors: &mut Errors,
     path: &Path<'_>,
     spec: &Value,
@@ -183,7 +183,7 @@ fn common(errors: &mut Errors, path: &Path<'_>, container: &Value, shared: &Shar
 /// Validates the image of a container in a Pod, not in a template.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateContainerOnlyForPod`.
-pub(super) fn image(errors: &mut Errors, path: &Path<'_>, container: &Value) {
+pub(crate) fn image(errors: &mut Errors, path: &Path<'_>, container: &Value) {
     let image = text(container, "image");
     if image.trim() != image {
         errors.invalid_text(&path.child("image"), image, "must not have leading or trailing whitespace");
@@ -243,7 +243,7 @@ fn host_ports(errors: &mut Errors, path: &Path<'_>, containers: &[Value]) {
 /// Checks that host ports equal container ports in a Pod that uses the host network.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodHostNetworkDeps`.
-pub(super) fn host_network(errors: &mut Errors, path: &Path<'_>, spec: &Value, is_pod: bool) {
+pub(crate) fn host_network(errors: &mut Errors, path: &Path<'_>, spec: &Value, is_pod: bool) {
     if !flag(spec, "hostNetwork") {
         return;
     }

@@ -1,11 +1,11 @@
 //! Validates `env`, `envFrom`, and other references to Pod fields.
 
-use kubernetes_types::names;
-use kubernetes_types::quantity::{self, Quantity};
+use kubernetes_types::quantity::Quantity;
+use kubernetes_types::{names, quantity};
 use serde_json::Value;
 
-use super::super::fields::{Errors, Path, get, list, set, text};
-use super::super::formats;
+use crate::kinds::common::fields::{Errors, Path, get, list, set, text};
+use crate::kinds::common::formats;
 
 /// The Pod fields that an environment variable may reference.
 ///
@@ -42,7 +42,7 @@ const RESOURCES: [&str; 6] = [
 
 /// The type of target that a field reference sets.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum FieldTarget {
+pub(crate) enum FieldTarget {
     Variable,
     File,
 }
@@ -51,7 +51,7 @@ pub(super) enum FieldTarget {
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateEnv`.
 /// Rule: VLO-07.
-pub(super) fn variables(errors: &mut Errors, path: &Path<'_>, container: &Value) {
+pub(crate) fn variables(errors: &mut Errors, path: &Path<'_>, container: &Value) {
     for (index, variable) in list(container, "env").iter().enumerate() {
         let path = path.index(index);
         let name = text(variable, "name");
@@ -132,7 +132,7 @@ fn file_reference(errors: &mut Errors, path: &Path<'_>, reference: &Value) {
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateObjectFieldSelector`;
 /// pkg/apis/core/pods/helpers.go, `ConvertDownwardAPIFieldLabel`.
-pub(super) fn field_reference(errors: &mut Errors, path: &Path<'_>, reference: &Value, into: FieldTarget) {
+pub(crate) fn field_reference(errors: &mut Errors, path: &Path<'_>, reference: &Value, into: FieldTarget) {
     let (version, label) = (text(reference, "apiVersion"), text(reference, "fieldPath"));
     if version.is_empty() {
         errors.required(&path.child("apiVersion"), "");
@@ -190,7 +190,7 @@ pub(super) fn field_reference(errors: &mut Errors, path: &Path<'_>, reference: &
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateContainerResourceFieldSelector` and
 /// `validateContainerResourceDivisor`.
-pub(super) fn resource_reference(errors: &mut Errors, path: &Path<'_>, reference: &Value, into: FieldTarget) {
+pub(crate) fn resource_reference(errors: &mut Errors, path: &Path<'_>, reference: &Value, into: FieldTarget) {
     let resource = text(reference, "resource");
     let is_huge = resource.starts_with("limits.hugepages-") || resource.starts_with("requests.hugepages-");
     if into == FieldTarget::File && text(reference, "containerName").is_empty() {
@@ -233,7 +233,7 @@ pub(super) fn resource_reference(errors: &mut Errors, path: &Path<'_>, reference
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateEnvFrom`.
 /// Rule: VLO-07.
-pub(super) fn sources(errors: &mut Errors, path: &Path<'_>, container: &Value) {
+pub(crate) fn sources(errors: &mut Errors, path: &Path<'_>, container: &Value) {
     for (index, source) in list(container, "envFrom").iter().enumerate() {
         let item = path.index(index);
         let prefix = text(source, "prefix");

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::super::fields::{Errors, Path, get, int, list, set, text, word};
-use super::super::{certificates, formats, selectors, signing_requests};
-use super::environment::{FieldTarget, field_reference, resource_reference};
+use crate::kinds::common::fields::{Errors, Path, get, int, list, set, text, word};
+use crate::kinds::common::{formats, selectors};
 use crate::kinds::object_names;
+use crate::kinds::validation::pod::environment::{FieldTarget, field_reference, resource_reference};
+use crate::kinds::validation::{certificates, signing_requests};
 
 /// The error message for an invalid file mode.
 ///
@@ -21,7 +22,7 @@ fn mode(errors: &mut Errors, path: &Path<'_>, mode: Option<i64>) {
 }
 
 /// Validates the files from a Secret or a `ConfigMap`.
-pub(super) fn of_keys(errors: &mut Errors, path: &Path<'_>, source: &Value) {
+pub(crate) fn of_keys(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     mode(errors, &path.child("defaultMode"), int(source, "defaultMode"));
     let path = path.child("items");
     for (index, item) in list(source, "items").iter().enumerate() {
@@ -43,7 +44,7 @@ fn key_to_path(errors: &mut Errors, path: &Path<'_>, item: &Value) {
 /// As upstream does, reports errors in a file with the path of the volume.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateDownwardAPIVolumeSource`.
-pub(super) fn of_fields(errors: &mut Errors, path: &Path<'_>, source: &Value) {
+pub(crate) fn of_fields(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     mode(errors, &path.child("defaultMode"), int(source, "defaultMode"));
     for item in list(source, "items") {
         pod_file(errors, path, item);
@@ -94,7 +95,7 @@ impl<'a> Paths<'a> {
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateProjectionSources`.
 /// Rule: VLO-09, VLO-49.
-pub(super) fn projected(errors: &mut Errors, path: &Path<'_>, source: &Value) {
+pub(crate) fn projected(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     mode(errors, &path.child("defaultMode"), int(source, "defaultMode"));
     let mut paths = Paths { volume: path, taken: HashSet::new() };
     let sources = path.child("sources");

@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use super::super::fields::{Errors, Path, get, int, list, set, text};
-use super::super::formats;
+use crate::kinds::common::fields::{Errors, Path, get, int, list, set, text};
+use crate::kinds::common::formats;
 
 /// Validates the lifecycle handlers and probes of a container that runs for the lifetime of its Pod.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateLifecycle`, `validateLivenessProbe`,
 /// `validateReadinessProbe` and `validateStartupProbe`.
 /// Rule: VLO-10.
-pub(super) fn of_container(
+pub(crate) fn of_container(
     errors: &mut Errors,
     path: &Path<'_>,
     container: &Value,

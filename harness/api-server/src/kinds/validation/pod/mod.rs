@@ -1,40 +1,39 @@
 //! Validates Pods and pod templates.
 
-pub(super) mod annotations;
-mod containers;
-mod environment;
-mod files;
-mod handlers;
-mod operating_system;
-mod profiles;
-pub(super) mod resize;
-pub(super) mod scheduling;
-mod security;
-pub(super) mod status;
-pub(super) mod update;
-pub(super) mod volumes;
+pub(crate) mod annotations;
+pub(crate) mod containers;
+pub(crate) mod environment;
+pub(crate) mod files;
+pub(crate) mod handlers;
+pub(crate) mod operating_system;
+pub(crate) mod profiles;
+pub(crate) mod resize;
+pub(crate) mod scheduling;
+pub(crate) mod security;
+pub(crate) mod status;
+pub(crate) mod update;
+pub(crate) mod volumes;
 
 use std::collections::{BTreeSet, HashSet};
 
-use kubernetes_types::names;
-use kubernetes_types::quantity::{self, Quantity};
+use kubernetes_types::quantity::Quantity;
 use kubernetes_types::quoting::encode;
+use kubernetes_types::{names, quantity};
 use serde_json::{Value, json};
 
-use self::annotations::{MIRROR, annotations};
-use self::containers::SharedContext;
-pub(super) use self::profiles::for_each_container;
-pub(crate) use self::security::is_app_armor_profile;
-use super::super::pod_resources;
-use super::fields::{Errors, Path, entries, flag, get, int, list, set, text, texts, word};
-use super::formats;
-use super::resources::{self, Owner};
+use crate::kinds::common::fields::{Errors, Path, entries, flag, get, int, list, set, text, texts, word};
+use crate::kinds::common::resources::Owner;
+use crate::kinds::common::{addresses, formats, resources};
+use crate::kinds::pod_resources;
+use crate::kinds::validation::pod::annotations::annotations;
+use crate::kinds::validation::pod::containers::SharedContext;
+use crate::kinds::validation::pod::profiles::for_each_container;
 
 /// Validates a new Pod.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodCreate`.
 /// Rule: VLO-04.
-pub(super) fn new(errors: &mut Errors, pod: &Value) {
+pub(crate) fn new(errors: &mut Errors, pod: &Value) {
     whole(errors, pod);
     let (path, spec) = (Path::new("spec"), get(pod, "spec"));
     if !list(spec, "ephemeralContainers").is_empty() {
@@ -50,7 +49,7 @@ pub(super) fn new(errors: &mut Errors, pod: &Value) {
 /// Validates the fields of a Pod that do not depend on the old Pod.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodMetadataAndSpec`.
-fn whole(errors: &mut Errors, pod: &Value) {
+pub(crate) fn whole(errors: &mut Errors, pod: &Value) {
     let (path, spec, metadata) = (Path::new("spec"), get(pod, "spec"), get(pod, "metadata"));
     annotations(errors, &Path::new("metadata").child("annotations"), metadata, spec);
     spec_errors(errors, &path, pod, Some(text(metadata, "name")), None);
@@ -81,7 +80,7 @@ fn whole(errors: &mut Errors, pod: &Value) {
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodTemplateSpec`.
 /// Rule: VLO-14.
-pub(super) fn template(errors: &mut Errors, path: &Path<'_>, template: &Value, claimed: Option<&[Value]>) {
+pub(crate) fn template(errors: &mut Errors, path: &Path<'_>, template: &Value, claimed: Option<&[Value]>) {
     let spec = get(template, "spec");
     template_metadata(errors, path, template);
     let path = path.child("spec");
@@ -305,7 +304,7 @@ fn dns(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
     let of_servers = path.child("nameservers");
     for (index, server) in texts(config, "nameservers").enumerate() {
-        super::addresses::ip(errors, &of_servers.index(index), server);
+        addresses::ip(errors, &of_servers.index(index), server);
     }
     let of_searches = path.child("searches");
     if searches.len() > MAX_DNS_SEARCH_PATHS {
@@ -428,7 +427,7 @@ fn names_of(errors: &mut Errors, path: &Path<'_>, spec: &Value, has_host_names: 
 fn host_aliases(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     for (index, alias) in list(spec, "hostAliases").iter().enumerate() {
         let item = path.index(index);
-        super::addresses::ip(errors, &item.child("ip"), text(alias, "ip"));
+        addresses::ip(errors, &item.child("ip"), text(alias, "ip"));
         let path = item.child("hostnames");
         for (index, name) in texts(alias, "hostnames").enumerate() {
             formats::dns_subdomain(errors, &path.index(index), name);

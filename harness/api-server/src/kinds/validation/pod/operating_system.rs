@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::super::fields::{Errors, Path, flag, get, list, set};
-use super::profiles::for_each_container;
+use crate::kinds::common::fields::{Errors, Path, flag, get, list, set};
+use crate::kinds::validation::pod::profiles::for_each_container;
 
 /// The fields of a Pod's security context that a Windows Pod must not have.
 const OF_POD_CONTEXT: [&str; 11] = [
@@ -38,7 +38,7 @@ const OF_CONTAINER_CONTEXT: [&str; 10] = [
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateOS`, `validateLinux`, and `validateWindows`.
 /// Rule: VLO-37.
-pub(super) fn fields(errors: &mut Errors, path: &Path<'_>, spec: &Value, system: &str) {
+pub(crate) fn fields(errors: &mut Errors, path: &Path<'_>, spec: &Value, system: &str) {
     let os = path.child("os");
     match system {
         "" => errors.required(&os.child("name"), ""),

@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use super::super::fields::{Errors, Path, get, list, set, text, word};
-use super::annotations::{APP_ARMOR_PREFIX, SECCOMP_CONTAINER_PREFIX, SECCOMP_POD};
+use crate::kinds::common::fields::{Errors, Path, get, list, set, text, word};
+use crate::kinds::validation::pod::annotations::{APP_ARMOR_PREFIX, SECCOMP_CONTAINER_PREFIX, SECCOMP_POD};
 
 /// Validates that the profiles in annotations and fields of a new Pod are equal.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateSeccompAnnotationsAndFields` and
 /// `validateAppArmorAnnotationsAndFieldsMatchOnCreate`.
 /// Rule: VLO-36.
-pub(super) fn match_annotations(errors: &mut Errors, path: &Path<'_>, pod: &Value) {
+pub(crate) fn match_annotations(errors: &mut Errors, path: &Path<'_>, pod: &Value) {
     let (spec, annotations) = (get(pod, "spec"), get(get(pod, "metadata"), "annotations"));
     let context = get(spec, "securityContext");
     if let Some(profile) = set(context, "seccompProfile") {

@@ -7,10 +7,11 @@ use kubernetes_types::json::{keep, set as put};
 use kubernetes_types::schema::Type;
 use serde_json::{Map, Value};
 
-use super::super::super::pod_resources::quality_of_service;
-use super::super::Change;
-use super::super::fields::{Errors, Path, get, list, set, text};
-use super::{MIRROR, whole};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{Errors, Path, get, list, set, text};
+use crate::kinds::pod_resources::quality_of_service;
+use crate::kinds::validation::pod::annotations::MIRROR;
+use crate::kinds::validation::pod::whole;
 
 const MUTABLE: &str = "only cpu and memory resources are mutable";
 

@@ -5,9 +5,8 @@ use std::collections::{HashMap, HashSet};
 use kubernetes_types::names;
 use serde_json::Value;
 
-use super::super::fields::{Errors, NOT_POSITIVE, Path, get, int, list, set, text, texts, word};
-use super::super::formats;
-use super::super::selectors;
+use crate::kinds::common::fields::{Errors, NOT_POSITIVE, Path, get, int, list, set, text, texts, word};
+use crate::kinds::common::{formats, selectors};
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
@@ -59,7 +58,7 @@ pub(crate) fn tolerations(errors: &mut Errors, path: &Path<'_>, tolerations: &[V
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateAffinity`.
 /// Rule: VLO-12.
-pub(super) fn affinity(errors: &mut Errors, path: &Path<'_>, affinity: &Value) {
+pub(crate) fn affinity(errors: &mut Errors, path: &Path<'_>, affinity: &Value) {
     const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
     const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
     if let Some(nodes) = set(affinity, "nodeAffinity") {
@@ -237,7 +236,7 @@ fn label_keys(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateTopologySpreadConstraints`.
 /// Rule: VLO-12.
-pub(super) fn spread(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+pub(crate) fn spread(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     let constraints = list(spec, "topologySpreadConstraints");
     let pair = |constraint| (text(constraint, "topologyKey"), text(constraint, "whenUnsatisfiable"));
     let mut left: HashMap<(&str, &str), usize> = HashMap::new();

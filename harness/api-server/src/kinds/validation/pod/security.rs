@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use kubernetes_types::quoting::quote;
 use serde_json::Value;
 
-use super::super::fields::{Errors, Path, flag, get, int, list, set, text, texts, word};
-use super::super::formats;
-use super::profiles::for_each_container;
+use crate::kinds::common::fields::{Errors, Path, flag, get, int, list, set, text, texts, word};
+use crate::kinds::common::formats;
+use crate::kinds::validation::pod::profiles::for_each_container;
 
 /// Validates the user and group IDs in a security context.
 fn ids(errors: &mut Errors, path: &Path<'_>, context: &Value, fields: &[&str]) {
@@ -21,7 +21,7 @@ fn ids(errors: &mut Errors, path: &Path<'_>, context: &Value, fields: &[&str]) {
 /// Validates a user ID or a group ID.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsValidUserID` and `IsValidGroupID`.
-pub(super) fn id_in_range(errors: &mut Errors, path: &Path<'_>, id: i64) {
+pub(crate) fn id_in_range(errors: &mut Errors, path: &Path<'_>, id: i64) {
     let most = i64::from(i32::MAX);
     if !(0..=most).contains(&id) {
         errors.invalid(path, id, formats::between(0, most));
@@ -32,7 +32,7 @@ pub(super) fn id_in_range(errors: &mut Errors, path: &Path<'_>, id: i64) {
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateSecurityContext`.
 /// Rule: VLO-11.
-pub(super) fn of_container(errors: &mut Errors, path: &Path<'_>, container: &Value, host_users: bool) {
+pub(crate) fn of_container(errors: &mut Errors, path: &Path<'_>, container: &Value, host_users: bool) {
     let Some(context) = set(container, "securityContext") else { return };
     ids(errors, path, context, &["runAsUser", "runAsGroup"]);
     let mount = word(context, "procMount");
@@ -60,7 +60,7 @@ pub(super) fn of_container(errors: &mut Errors, path: &Path<'_>, container: &Val
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodSpecSecurityContext`.
 /// Rule: VLO-11.
-pub(super) fn of_pod(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+pub(crate) fn of_pod(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     let Some(context) = set(spec, "securityContext") else { return };
     ids(errors, path, context, &["fsGroup", "runAsUser", "runAsGroup"]);
     let groups = path.child("supplementalGroups");
@@ -84,7 +84,7 @@ pub(super) fn of_pod(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateWindowsHostProcessPod`.
 /// Rule: VLO-37.
-pub(super) fn host_process(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+pub(crate) fn host_process(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     let of = |owner: &Value| {
         let options = get(get(owner, "securityContext"), "windowsOptions");
         set(options, "hostProcess").and_then(Value::as_bool)

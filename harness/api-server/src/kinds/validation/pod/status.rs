@@ -4,15 +4,15 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 
 use kubernetes_types::json::{at, text as text_at};
-use kubernetes_types::names;
-use kubernetes_types::quantity;
 use kubernetes_types::status::FieldError;
+use kubernetes_types::{names, quantity};
 use serde_json::{Value, json};
 
-use super::super::fields::{Errors, IMMUTABLE, Path, entries, get, int, list, set, text};
-use super::super::{Change, addresses, formats};
-use super::security::id_in_range;
-use super::update::of_annotations;
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{Errors, IMMUTABLE, Path, entries, get, int, list, set, text};
+use crate::kinds::common::{addresses, formats};
+use crate::kinds::validation::pod::security::id_in_range;
+use crate::kinds::validation::pod::update::of_annotations;
 
 /// The fields with container statuses, each with the field of the containers that they describe.
 const STATUSES: [(&str, &str); 3] = [
@@ -25,6 +25,7 @@ const STATUSES: [(&str, &str); 3] = [
 ///
 /// Source: api core/v1/types.go, `ResourceHealthMessageMaxLength`.
 const RESOURCE_HEALTH_MESSAGE_MAX_LENGTH: usize = 1024;
+
 const MAX_IMAGE_REF_LEN: usize = 256;
 
 /// Validates an update of `pods/status`.

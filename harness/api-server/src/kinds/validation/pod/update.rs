@@ -8,11 +8,12 @@ use kubernetes_types::quoting::encode;
 use kubernetes_types::schema::Type;
 use serde_json::Value;
 
-use super::super::fields::{Errors, Path, get, int, list, set, text};
-use super::super::internal::Form;
-use super::super::{Change, formats};
-use super::annotations::APP_ARMOR_PREFIX;
-use super::{MIRROR, annotations, whole};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::{Errors, Path, get, int, list, set, text};
+use crate::kinds::common::formats;
+use crate::kinds::common::internal::Form;
+use crate::kinds::validation::pod::annotations::{APP_ARMOR_PREFIX, MIRROR};
+use crate::kinds::validation::pod::{annotations, containers, scheduling, whole};
 
 /// The error message for a change to an immutable field.
 ///
@@ -42,7 +43,7 @@ pub(crate) fn of_object(errors: &mut Errors, pod: &Value, change: Change<'_>) {
             if text(container, "image").is_empty() {
                 errors.required(&path.child("image"), "");
             }
-            super::containers::image(errors, &path, container);
+            containers::image(errors, &path, container);
         }
     }
     if !deadline(errors, &path.child("activeDeadlineSeconds"), new, old) {
@@ -91,7 +92,7 @@ fn added_tolerations(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Va
         errors.forbidden(path, "existing toleration can not be modified except its tolerationSeconds");
         return;
     }
-    super::scheduling::tolerations(errors, path, list(new, "tolerations"));
+    scheduling::tolerations(errors, path, list(new, "tolerations"));
 }
 
 /// Checks that an update only removes scheduling gates.
@@ -211,7 +212,7 @@ fn keep_node_affinity(frozen: &mut Value, new: &Value, old: &Value) {
 /// Validates the annotations of a Pod and their changes.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodSpecificAnnotationUpdates`.
-pub(super) fn of_annotations(errors: &mut Errors, pod: &Value, old: &Value) {
+pub(crate) fn of_annotations(errors: &mut Errors, pod: &Value, old: &Value) {
     let path = Path::new("metadata");
     let path = path.child("annotations");
     let of = |pod| get(get(pod, "metadata"), "annotations");

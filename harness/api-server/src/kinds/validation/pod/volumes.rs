@@ -4,13 +4,14 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::super::fields::{Errors, Path, flag, get, list, set, text, word};
-use super::super::volume_sources::{self, Owner};
-use super::super::{formats, storage};
-use super::files;
+use crate::kinds::common::fields::{Errors, Path, flag, get, list, set, text, word};
+use crate::kinds::common::volume_sources::Owner;
+use crate::kinds::common::{formats, volume_sources};
+use crate::kinds::validation::pod::files;
+use crate::kinds::validation::storage;
 
 /// The valid volumes, by name.
-pub(super) type Volumes<'a> = HashMap<&'a str, &'a Value>;
+pub(crate) type Volumes<'a> = HashMap<&'a str, &'a Value>;
 
 /// The volume source fields, in the order in which they are validated.
 ///
@@ -54,7 +55,7 @@ const SOURCES: [&str; 30] = [
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateVolumes`.
 /// Rule: VLO-09.
-pub(super) fn volumes<'a>(
+pub(crate) fn volumes<'a>(
     errors: &mut Errors,
     path: &Path<'_>,
     volumes: &[&'a Value],
@@ -180,7 +181,7 @@ fn of_type(errors: &mut Errors, path: &Path<'_>, kind: &str, source: &Value) {
 /// Validates the pull policy of an image.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePullPolicy`.
-pub(super) fn pull_policy(errors: &mut Errors, path: &Path<'_>, policy: &str) {
+pub(crate) fn pull_policy(errors: &mut Errors, path: &Path<'_>, policy: &str) {
     errors.required_one_of(path, policy, &["Always", "IfNotPresent", "Never"]);
 }
 
@@ -207,7 +208,7 @@ pub(crate) fn host_path(errors: &mut Errors, path: &Path<'_>, source: &Value) {
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateVolumeMounts`.
 /// Rule: VLO-09.
-pub(super) fn mounts(errors: &mut Errors, path: &Path<'_>, container: &Value, volumes: &Volumes<'_>) {
+pub(crate) fn mounts(errors: &mut Errors, path: &Path<'_>, container: &Value, volumes: &Volumes<'_>) {
     let devices = || list(container, "volumeDevices").iter();
     let device_names: HashSet<&str> = devices().map(|device| text(device, "name")).collect();
     let device_paths: HashSet<&str> = devices().map(|device| text(device, "devicePath")).collect();
@@ -272,7 +273,7 @@ fn recursive_read_only(errors: &mut Errors, path: &Path<'_>, mount: &Value) {
 /// Validates the volume devices of a container.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateVolumeDevices`.
-pub(super) fn devices(errors: &mut Errors, path: &Path<'_>, container: &Value, volumes: &Volumes<'_>) {
+pub(crate) fn devices(errors: &mut Errors, path: &Path<'_>, container: &Value, volumes: &Volumes<'_>) {
     let mounts = || list(container, "volumeMounts").iter();
     let mount_names: HashSet<&str> = mounts().map(|mount| text(mount, "name")).collect();
     let mount_paths: HashSet<&str> = mounts().map(|mount| text(mount, "mountPath")).collect();

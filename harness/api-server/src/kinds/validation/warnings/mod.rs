@@ -1,48 +1,24 @@
 //! Warns about accepted objects.
 
-mod pod;
-mod secret;
-mod storage;
-mod volumes;
+pub(crate) mod pod;
+pub(crate) mod secret;
+pub(crate) mod storage;
+pub(crate) mod volumes;
 
-pub(crate) use self::pod::app_armor_profile;
-
-use kubernetes_types::names;
-use kubernetes_types::quantity::{self, Quantity};
+use kubernetes_types::quantity;
+use kubernetes_types::quantity::Quantity;
 use kubernetes_types::schema::Type;
 use serde_json::Value;
 
-use self::storage::{claim_spec, driver, fractional, of_labels_of_nodes, volume};
-use super::super::discovery::Resource;
-use super::super::strategy::TEMPLATE_GENERATION;
-use super::addresses;
-use super::devices;
-use super::fields::{Path, get, int, list, set, text, texts};
-
-/// The warnings for an object in kube-apiserver's order.
-#[derive(Debug, Default)]
-pub(crate) struct Warnings(Vec<String>);
-
-impl Warnings {
-    /// The maximum number of warnings. The warnings in a response contain at most this number of characters.
-    ///
-    /// Source: apiserver pkg/endpoints/filters/warning.go, `truncateAtTotalRunes`.
-    const TRUNCATE_AT_TOTAL_RUNES: usize = 4096;
-
-    pub(super) fn push(&mut self, text: String) {
-        if !self.is_full() {
-            self.0.push(text);
-        }
-    }
-
-    pub(super) fn into_texts(self) -> Vec<String> {
-        self.0
-    }
-
-    fn is_full(&self) -> bool {
-        self.0.len() >= Self::TRUNCATE_AT_TOTAL_RUNES
-    }
-}
+use crate::kinds::common::addresses;
+use crate::kinds::common::fields::{Path, get, int, list, set, text, texts};
+use crate::kinds::common::warnings::{
+    POD_NAMES, Warnings, has_annotation, has_next_generation, is_managed_by, named_as_host,
+};
+use crate::kinds::discovery::Resource;
+use crate::kinds::strategy::TEMPLATE_GENERATION;
+use crate::kinds::validation::devices::slices;
+use crate::kinds::validation::warnings::storage::{claim_spec, driver, of_labels_of_nodes, volume};
 
 /// Returns kube-apiserver's warnings for a creation, or for an update of `old`.
 ///
@@ -121,7 +97,7 @@ fn of_object(warnings: &mut Warnings, object: &Value, old: Option<&Value>, kind:
         "ingresses.networking.k8s.io" if old.is_none() => deprecated_class(warnings, object),
         "networkpolicies.networking.k8s.io" => network_policy(warnings, spec),
         "resourceslices.resource.k8s.io" => {
-            if let Some(warning) = devices::uppercase_driver(object) {
+            if let Some(warning) = slices::uppercase_driver(object) {
                 warnings.push(warning);
             }
         }
@@ -152,33 +128,9 @@ fn of_object(warnings: &mut Warnings, object: &Value, old: Option<&Value>, kind:
     }
 }
 
-const POD_NAMES: &str = "Pod names and hostnames";
-
-/// Warns about a name that is used as a DNS label but is not a valid DNS label.
-fn named_as_host(warnings: &mut Warnings, object: &Value, what: &str) {
-    let wrong = names::dns1123_label(text(get(object, "metadata"), "name"));
-    if !wrong.is_empty() {
-        let wrong = wrong.join(" ");
-        warnings.push(format!(
-            "metadata.name: this is used in {what}, which can result in surprising behavior; a DNS label is \
-             recommended: [{wrong}]"
-        ));
-    }
-}
-
-/// Returns whether an object is new or its generation has changed.
-fn has_next_generation(object: &Value, old: Option<&Value>) -> bool {
-    let generation = |object| int(get(object, "metadata"), "generation");
-    old.is_none_or(|old| generation(old) != generation(object))
-}
-
 fn of_template(warnings: &mut Warnings, spec: &Value) {
     let path = Path::new("spec");
     pod::template(warnings, &path.child("template"), get(spec, "template"));
-}
-
-fn has_annotation(object: &Value, name: &str) -> bool {
-    get(get(object, "metadata"), "annotations").get(name).is_some()
 }
 
 fn stateful_set(warnings: &mut Warnings, object: &Value, old: Option<&Value>) {
@@ -346,10 +298,6 @@ fn quota(warnings: &mut Warnings, hard: &Value) {
             ));
         }
     }
-}
-
-fn is_managed_by(object: &Value, label: &str, managers: &[&str]) -> bool {
-    managers.contains(&text(get(get(object, "metadata"), "labels"), label))
 }
 
 /// Warns about addresses in Endpoints that are not standard or not canonical.

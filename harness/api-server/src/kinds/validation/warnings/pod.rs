@@ -6,10 +6,12 @@ use kubernetes_types::names;
 use kubernetes_types::quoting::quote;
 use serde_json::{Value, json};
 
-use super::super::addresses;
-use super::super::fields::{Path, entries, get, int, list, set, text, texts};
-use super::super::pod::for_each_container;
-use super::{Warnings, claim_spec, fractional, volumes};
+use crate::kinds::common::addresses;
+use crate::kinds::common::fields::{Path, entries, get, int, list, set, text, texts};
+use crate::kinds::common::warnings::Warnings;
+use crate::kinds::validation::pod::profiles::for_each_container;
+use crate::kinds::validation::warnings::storage::{claim_spec, fractional};
+use crate::kinds::validation::warnings::volumes;
 
 /// The deprecated node labels, each with a message.
 ///
@@ -63,15 +65,15 @@ const DEPRECATED_VOLUMES: [(&str, &str); 9] = [
     ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
 
-pub(super) fn deprecated_label(label: &str) -> Option<&'static str> {
+pub(crate) fn deprecated_label(label: &str) -> Option<&'static str> {
     DEPRECATED_LABELS.into_iter().find(|(name, _)| *name == label).map(|(_, message)| message)
 }
 
-pub(super) fn pod(warnings: &mut Warnings, pod: &Value) {
+pub(crate) fn pod(warnings: &mut Warnings, pod: &Value) {
     of_both(warnings, None, pod);
 }
 
-pub(super) fn template(warnings: &mut Warnings, path: &Path<'_>, template: &Value) {
+pub(crate) fn template(warnings: &mut Warnings, path: &Path<'_>, template: &Value) {
     of_both(warnings, Some(path), template);
 }
 
@@ -176,7 +178,7 @@ fn no_selector(warnings: &mut Warnings, path: &Path<'_>, owner: &Value) {
 /// Warns about deprecated node labels and invalid values in a term of a node selector.
 ///
 /// Source: kubernetes pkg/api/node/util.go, `GetWarningsForNodeSelectorTerm`.
-pub(super) fn node_selector_term(warnings: &mut Warnings, path: &Path<'_>, term: &Value, with_values: bool) {
+pub(crate) fn node_selector_term(warnings: &mut Warnings, path: &Path<'_>, term: &Value, with_values: bool) {
     let path = path.child("matchExpressions");
     for (index, expression) in list(term, "matchExpressions").iter().enumerate() {
         let path = path.index(index);

@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::super::fields::{get, text};
-use super::Warnings;
+use crate::kinds::common::fields::{get, text};
+use crate::kinds::common::warnings::Warnings;
 
 /// Warns about a TLS Secret whose certificate or key does not contain a PEM block.
 ///
@@ -14,7 +14,7 @@ use super::Warnings;
 /// Source: kubernetes pkg/registry/core/secret/strategy.go, `warningsForSecret`, which shows the errors of Go's
 /// crypto/tls, `X509KeyPair`.
 /// Rule: VLO-28.
-pub(super) fn secret(warnings: &mut Warnings, secret: &Value) {
+pub(crate) fn secret(warnings: &mut Warnings, secret: &Value) {
     if text(secret, "type") != "kubernetes.io/tls" {
         return;
     }

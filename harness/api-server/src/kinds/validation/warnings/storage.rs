@@ -6,13 +6,14 @@ use kubernetes_types::quoting::quote;
 use kubernetes_types::schema::Type;
 use serde_json::Value;
 
-use super::super::fields::{Path, entries, get, list, map, set, text};
-use super::{Warnings, has_annotation, pod};
+use crate::kinds::common::fields::{Path, entries, get, list, map, set, text};
+use crate::kinds::common::warnings::{Warnings, has_annotation};
+use crate::kinds::validation::warnings::pod;
 
 /// Warns about a `PersistentVolume`.
 ///
 /// Source: kubernetes pkg/api/persistentvolume/util.go, `GetWarningsForPersistentVolume`.
-pub(super) fn volume(warnings: &mut Warnings, object: &Value) {
+pub(crate) fn volume(warnings: &mut Warnings, object: &Value) {
     const ANNOTATIONS: [(&str, &str); 2] = [
         (
             "volume.beta.kubernetes.io/storage-class",
@@ -58,7 +59,7 @@ pub(super) fn volume(warnings: &mut Warnings, object: &Value) {
 /// Warns about fractional quantities in the spec of a claim.
 ///
 /// Source: kubernetes pkg/api/persistentvolumeclaim/util.go, `GetWarningsForPersistentVolumeClaimSpec`.
-pub(super) fn claim_spec(warnings: &mut Warnings, path: &Path<'_>, spec: &Value) {
+pub(crate) fn claim_spec(warnings: &mut Warnings, path: &Path<'_>, spec: &Value) {
     let resources = path.child("resources");
     for field in ["requests", "limits"] {
         let amounts = get(get(spec, "resources"), field);
@@ -67,7 +68,7 @@ pub(super) fn claim_spec(warnings: &mut Warnings, path: &Path<'_>, spec: &Value)
 }
 
 /// Warns about a quantity that is a fractional number of bytes.
-pub(super) fn fractional(warnings: &mut Warnings, path: &Path<'_>, amounts: &Value, name: &str) {
+pub(crate) fn fractional(warnings: &mut Warnings, path: &Path<'_>, amounts: &Value, name: &str) {
     let amount = set(amounts, name).and_then(quantity::from_value);
     if let Some(amount) = amount.filter(|amount| amount.milli_value() % 1000 != 0) {
         let (path, amount) = (path.key(name), quote(&amount.to_string()));
@@ -78,7 +79,7 @@ pub(super) fn fractional(warnings: &mut Warnings, path: &Path<'_>, amounts: &Val
 /// Warns about a `CSIDriver` with token requests that does not set `serviceAccountTokenInSecrets`.
 ///
 /// Source: kubernetes pkg/registry/storage/csidriver/strategy.go.
-pub(super) fn driver(warnings: &mut Warnings, spec: &Value, old: Option<&Value>, of: Type) {
+pub(crate) fn driver(warnings: &mut Warnings, spec: &Value, old: Option<&Value>, of: Type) {
     let requests = list(spec, "tokenRequests");
     let before = |old| get(old, "tokenRequests");
     let was_same = old.is_some_and(|old| same(get(spec, "tokenRequests"), before(old), of));
@@ -94,7 +95,7 @@ pub(super) fn driver(warnings: &mut Warnings, spec: &Value, old: Option<&Value>,
 /// Warns about deprecated node labels in objects that refer to labels of Nodes.
 ///
 /// Source: kubernetes pkg/api/node/util.go and pkg/api/storage/util.go.
-pub(super) fn of_labels_of_nodes(warnings: &mut Warnings, object: &Value, kind: &str) {
+pub(crate) fn of_labels_of_nodes(warnings: &mut Warnings, object: &Value, kind: &str) {
     match kind {
         "runtimeclasses.node.k8s.io" => {
             for (label, _) in entries(get(object, "scheduling"), "nodeSelector") {

@@ -3,8 +3,8 @@
 use kubernetes_types::quoting::quote;
 use serde_json::Value;
 
-use super::super::fields::{get, list, set, text, word};
-use super::Warnings;
+use crate::kinds::common::fields::{get, list, set, text, word};
+use crate::kinds::common::warnings::Warnings;
 
 /// A path and its source. The source is empty if messages do not contain it.
 #[derive(Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Target<'_> {
 ///
 /// Source: kubernetes pkg/api/pod/warnings.go, `warningsForOverlappingVirtualPaths`.
 /// Rule: VLO-26.
-pub(super) fn overlapping(warnings: &mut Warnings, spec: &Value) {
+pub(crate) fn overlapping(warnings: &mut Warnings, spec: &Value) {
     for volume in list(spec, "volumes") {
         let name = quote(text(volume, "name"));
         let mut alone = |source: &Value, kind: &str| {

@@ -6,13 +6,14 @@ use kubernetes_types::quoting::quote;
 use kubernetes_types::status::{FieldError, MAX_ERRORS, Unsupported};
 use serde_json::{Map, Value};
 
-use super::internal::{self, Form};
+use crate::kinds::common::internal;
+use crate::kinds::common::internal::Form;
 
 /// The path of a field, such as `spec.containers[0].name`. Paths are formatted only for errors.
 ///
 /// Source: apimachinery pkg/util/validation/field/path.go.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Path<'a> {
+pub(crate) struct Path<'a> {
     parent: Option<&'a Path<'a>>,
     part: Part<'a>,
 }
@@ -26,24 +27,24 @@ enum Part<'a> {
 
 impl<'a> Path<'a> {
     /// Creates the path of a top-level field of the object.
-    pub(super) const fn new(name: &'a str) -> Self {
+    pub(crate) const fn new(name: &'a str) -> Self {
         Self { parent: None, part: Part::Name(name) }
     }
 
     /// Creates the path of a field below `parent`, or of a top-level field if `parent` is `None`.
-    pub(super) const fn below(parent: Option<&'a Path<'a>>, name: &'a str) -> Self {
+    pub(crate) const fn below(parent: Option<&'a Path<'a>>, name: &'a str) -> Self {
         Self { parent, part: Part::Name(name) }
     }
 
-    pub(super) const fn child<'b>(&'b self, name: &'b str) -> Path<'b> {
+    pub(crate) const fn child<'b>(&'b self, name: &'b str) -> Path<'b> {
         Path { parent: Some(self), part: Part::Name(name) }
     }
 
-    pub(super) const fn index(&self, index: usize) -> Path<'_> {
+    pub(crate) const fn index(&self, index: usize) -> Path<'_> {
         Path { parent: Some(self), part: Part::Index(index) }
     }
 
-    pub(super) const fn key<'b>(&'b self, key: &'b str) -> Path<'b> {
+    pub(crate) const fn key<'b>(&'b self, key: &'b str) -> Path<'b> {
         Path { parent: Some(self), part: Part::Key(key) }
     }
 }
@@ -64,7 +65,7 @@ impl fmt::Display for Path<'_> {
 
 /// The validation errors of an object, in kube-apiserver's order.
 #[derive(Debug, Default)]
-pub(super) struct Errors {
+pub(crate) struct Errors {
     own: Vec<FieldError>,
     /// The errors of generated validation. They come last in the list.
     generated: Vec<FieldError>,
@@ -79,86 +80,86 @@ const MAX_SHOWN_BYTES: usize = 8 << 20;
 
 impl Errors {
     /// Returns all errors, with the errors of generated validation last.
-    pub(super) fn into_list(mut self) -> Result<Vec<FieldError>, Unsupported> {
+    pub(crate) fn into_list(mut self) -> Result<Vec<FieldError>, Unsupported> {
         self.own.append(&mut self.generated);
         self.unsupported.map_or(Ok(self.own), Err)
     }
 
     /// Records that the object requires validation that admit does not support.
-    pub(super) fn cannot_validate(&mut self, what: &str) {
+    pub(crate) fn cannot_validate(&mut self, what: &str) {
         self.unsupported = Some(Unsupported { what: what.to_owned() });
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.own.len()
     }
 
     /// Adds an error of generated validation.
-    pub(super) fn generated(&mut self, error: FieldError) {
+    pub(crate) fn generated(&mut self, error: FieldError) {
         if self.generated.len() <= MAX_ERRORS {
             self.generated.push(error);
         }
     }
 
-    pub(super) fn required_by_type(&mut self, path: &Path<'_>) {
+    pub(crate) fn required_by_type(&mut self, path: &Path<'_>) {
         self.generated(FieldError::required(path.to_string(), ""));
     }
 
     /// Adds an invalid-value error of generated validation. `value` must already be formatted.
-    pub(super) fn invalid_by_type(&mut self, path: &Path<'_>, value: &str, why: impl fmt::Display) {
+    pub(crate) fn invalid_by_type(&mut self, path: &Path<'_>, value: &str, why: impl fmt::Display) {
         self.generated(FieldError::invalid(path.to_string(), value, why));
     }
 
-    pub(super) fn forbidden_by_type(&mut self, path: &Path<'_>) {
+    pub(crate) fn forbidden_by_type(&mut self, path: &Path<'_>) {
         self.generated(FieldError::forbidden(path.to_string(), ""));
     }
 
     /// Adds an error. Drops errors beyond the maximum that a response can contain.
-    pub(super) fn push(&mut self, error: FieldError) {
+    pub(crate) fn push(&mut self, error: FieldError) {
         if self.own.len() <= MAX_ERRORS {
             self.own.push(error);
         }
     }
 
-    pub(super) fn extend(&mut self, errors: impl IntoIterator<Item = FieldError>) {
+    pub(crate) fn extend(&mut self, errors: impl IntoIterator<Item = FieldError>) {
         for error in errors {
             self.push(error);
         }
     }
 
-    pub(super) fn required(&mut self, path: &Path<'_>, why: &str) {
+    pub(crate) fn required(&mut self, path: &Path<'_>, why: &str) {
         self.push(FieldError::required(path.to_string(), why));
     }
 
-    pub(super) fn forbidden(&mut self, path: &Path<'_>, why: impl fmt::Display) {
+    pub(crate) fn forbidden(&mut self, path: &Path<'_>, why: impl fmt::Display) {
         self.push(FieldError::forbidden(path.to_string(), why));
     }
 
     /// Adds an invalid-value error. `value` must be a formatted number, a formatted boolean, or JSON.
-    pub(super) fn invalid(&mut self, path: &Path<'_>, value: impl fmt::Display, why: impl fmt::Display) {
+    pub(crate) fn invalid(&mut self, path: &Path<'_>, value: impl fmt::Display, why: impl fmt::Display) {
         self.push(FieldError::invalid(path.to_string(), value, why));
     }
 
-    pub(super) fn invalid_text(&mut self, path: &Path<'_>, text: &str, why: impl fmt::Display) {
+    pub(crate) fn invalid_text(&mut self, path: &Path<'_>, text: &str, why: impl fmt::Display) {
         self.invalid(path, quote(text), why);
     }
 
     /// Adds an error about the string for each reason in `whys`.
-    pub(super) fn all_invalid(&mut self, path: &Path<'_>, text: &str, whys: Vec<String>) {
+    pub(crate) fn all_invalid(&mut self, path: &Path<'_>, text: &str, whys: Vec<String>) {
         for why in whys {
             self.invalid_text(path, text, why);
         }
     }
 
     /// Adds an invalid-value error without the value.
-    pub(super) fn invalid_unshown(&mut self, path: &Path<'_>, why: impl fmt::Display) {
+    pub(crate) fn invalid_unshown(&mut self, path: &Path<'_>, why: impl fmt::Display) {
         self.push(FieldError::invalid_unshown(path.to_string(), why));
     }
 
     /// Adds a forbidden error with the difference between two values of an internal type.
     ///
     /// Source: apimachinery pkg/util/diff/diff.go, `Diff`.
-    pub(super) fn forbidden_change(
+    pub(crate) fn forbidden_change(
         &mut self,
         path: &Path<'_>,
         why: &str,
@@ -172,7 +173,7 @@ impl Errors {
     /// Adds an invalid-value error for a value of an internal type.
     ///
     /// The error contains all fields of the value, or `null` if the value is absent.
-    pub(super) fn invalid_structure(
+    pub(crate) fn invalid_structure(
         &mut self,
         path: &Path<'_>,
         of: &str,
@@ -184,7 +185,7 @@ impl Errors {
     }
 
     /// Formats a value of an internal type as JSON.
-    pub(super) fn shown(&mut self, form: Form, of: &str, value: &Value) -> String {
+    pub(crate) fn shown(&mut self, form: Form, of: &str, value: &Value) -> String {
         self.unless_large(&[value], || Some(internal::shown(form, of, value)))
     }
 
@@ -203,37 +204,37 @@ impl Errors {
         text
     }
 
-    pub(super) fn duplicate(&mut self, path: &Path<'_>, text: &str) {
+    pub(crate) fn duplicate(&mut self, path: &Path<'_>, text: &str) {
         self.push(FieldError::duplicate(path.to_string(), quote(text)));
     }
 
-    pub(super) fn not_found(&mut self, path: &Path<'_>, text: &str) {
+    pub(crate) fn not_found(&mut self, path: &Path<'_>, text: &str) {
         self.push(FieldError::not_found(path.to_string(), quote(text)));
     }
 
-    pub(super) fn too_long(&mut self, path: &Path<'_>, limit: usize) {
+    pub(crate) fn too_long(&mut self, path: &Path<'_>, limit: usize) {
         self.push(FieldError::too_long(path.to_string(), limit));
     }
 
-    pub(super) fn too_many(&mut self, path: &Path<'_>, count: usize, limit: usize) {
+    pub(crate) fn too_many(&mut self, path: &Path<'_>, count: usize, limit: usize) {
         self.push(FieldError::too_many(path.to_string(), count, limit));
     }
 
     /// Adds an unsupported-value error that lists the `supported` values as upstream does.
-    pub(super) fn unsupported(&mut self, path: &Path<'_>, text: &str, supported: &[&str]) {
+    pub(crate) fn unsupported(&mut self, path: &Path<'_>, text: &str, supported: &[&str]) {
         let supported: Vec<String> = supported.iter().map(|value| quote(value)).collect();
         self.push(FieldError::not_supported(path.to_string(), quote(text), supported.join(", ")));
     }
 
     /// Requires a value to be one of `supported` if it is present.
-    pub(super) fn one_of(&mut self, path: &Path<'_>, value: Option<&str>, supported: &[&str]) {
+    pub(crate) fn one_of(&mut self, path: &Path<'_>, value: Option<&str>, supported: &[&str]) {
         if let Some(text) = value.filter(|text| !supported.contains(text)) {
             self.unsupported(path, text, supported);
         }
     }
 
     /// Requires a non-empty value that is one of `supported`.
-    pub(super) fn required_one_of(&mut self, path: &Path<'_>, text: &str, supported: &[&str]) {
+    pub(crate) fn required_one_of(&mut self, path: &Path<'_>, text: &str, supported: &[&str]) {
         if text.is_empty() {
             self.required(path, "");
         } else {
@@ -244,21 +245,21 @@ impl Errors {
     /// Requires a number to be non-negative if it is present.
     ///
     /// Source: apimachinery pkg/api/validation/generic.go, `ValidateNonnegativeField`.
-    pub(super) fn not_negative(&mut self, path: &Path<'_>, number: Option<i64>) {
+    pub(crate) fn not_negative(&mut self, path: &Path<'_>, number: Option<i64>) {
         if let Some(number) = number.filter(|number| *number < 0) {
             self.invalid(path, number, NEGATIVE);
         }
     }
 
     /// Requires string fields of `owner` to be non-empty.
-    pub(super) fn all_required(&mut self, path: &Path<'_>, owner: &Value, fields: &[&str]) {
+    pub(crate) fn all_required(&mut self, path: &Path<'_>, owner: &Value, fields: &[&str]) {
         for field in fields.iter().filter(|field| text(owner, field).is_empty()) {
             self.required(&path.child(field), "");
         }
     }
 
     /// Requires numeric fields of `owner` to be non-negative.
-    pub(super) fn none_negative(&mut self, path: &Path<'_>, owner: &Value, fields: &[&str]) {
+    pub(crate) fn none_negative(&mut self, path: &Path<'_>, owner: &Value, fields: &[&str]) {
         for field in fields {
             self.not_negative(&path.child(field), int(owner, field));
         }
@@ -268,59 +269,61 @@ impl Errors {
 /// The error message for a number that must not be negative.
 ///
 /// Source: apimachinery pkg/api/validation/generic.go, `IsNegativeErrorMsg`.
-pub(super) const NEGATIVE: &str = "must be greater than or equal to 0";
+pub(crate) const NEGATIVE: &str = "must be greater than or equal to 0";
+
 /// The error message for a number that must be positive.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `isNotPositiveErrorMsg`.
-pub(super) const NOT_POSITIVE: &str = "must be greater than zero";
+pub(crate) const NOT_POSITIVE: &str = "must be greater than zero";
+
 /// The error message for a change to an immutable field.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `FieldImmutableErrorMsg`.
-pub(super) const IMMUTABLE: &str = "field is immutable";
+pub(crate) const IMMUTABLE: &str = "field is immutable";
 
 /// Returns a field; `null` if absent.
-pub(super) fn get<'a>(owner: &'a Value, field: &str) -> &'a Value {
+pub(crate) fn get<'a>(owner: &'a Value, field: &str) -> &'a Value {
     owner.get(field).unwrap_or(&Value::Null)
 }
 
 /// Returns a field; `None` if absent or `null`.
-pub(super) fn set<'a>(owner: &'a Value, field: &str) -> Option<&'a Value> {
+pub(crate) fn set<'a>(owner: &'a Value, field: &str) -> Option<&'a Value> {
     owner.get(field).filter(|value| !value.is_null())
 }
 
 /// Returns a string field; empty if absent.
-pub(super) fn text<'a>(owner: &'a Value, field: &str) -> &'a str {
+pub(crate) fn text<'a>(owner: &'a Value, field: &str) -> &'a str {
     get(owner, field).as_str().unwrap_or_default()
 }
 
 /// Returns a string field; `None` if absent.
-pub(super) fn word<'a>(owner: &'a Value, field: &str) -> Option<&'a str> {
+pub(crate) fn word<'a>(owner: &'a Value, field: &str) -> Option<&'a str> {
     get(owner, field).as_str()
 }
 
-pub(super) fn int(owner: &Value, field: &str) -> Option<i64> {
+pub(crate) fn int(owner: &Value, field: &str) -> Option<i64> {
     get(owner, field).as_i64()
 }
 
-pub(super) fn flag(owner: &Value, field: &str) -> bool {
+pub(crate) fn flag(owner: &Value, field: &str) -> bool {
     get(owner, field).as_bool().unwrap_or(false)
 }
 
-pub(super) fn list<'a>(owner: &'a Value, field: &str) -> &'a [Value] {
+pub(crate) fn list<'a>(owner: &'a Value, field: &str) -> &'a [Value] {
     get(owner, field).as_array().map_or(&[], Vec::as_slice)
 }
 
 /// Returns the strings in a list field.
-pub(super) fn texts<'a>(owner: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
+pub(crate) fn texts<'a>(owner: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
     list(owner, field).iter().map(|item| item.as_str().unwrap_or_default())
 }
 
 /// Returns the entries of a map field.
-pub(super) fn entries<'a>(owner: &'a Value, field: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
+pub(crate) fn entries<'a>(owner: &'a Value, field: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
     map(owner, field).into_iter().flatten().map(|(name, value)| (name.as_str(), value))
 }
 
-pub(super) fn map<'a>(owner: &'a Value, field: &str) -> Option<&'a Map<String, Value>> {
+pub(crate) fn map<'a>(owner: &'a Value, field: &str) -> Option<&'a Map<String, Value>> {
     get(owner, field).as_object()
 }
 

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use kubernetes_types::names;
-use kubernetes_types::quantity::{self, Quantity};
+use kubernetes_types::quantity::Quantity;
 use kubernetes_types::quoting::quote;
 use kubernetes_types::status::FieldError;
+use kubernetes_types::{names, quantity};
 use serde_json::Value;
 
-use super::fields::{Errors, NEGATIVE, Path, entries, list, map, text};
-use super::formats;
+use crate::kinds::common::fields::{Errors, NEGATIVE, Path, entries, list, map, text};
+use crate::kinds::common::formats;
 
 /// The resources with fractional quantities.
 const FRACTIONAL_RESOURCES: [&str; 11] = [
@@ -51,26 +51,26 @@ fn is_standard(name: &str) -> bool {
 
 /// The object whose resource list is validated.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Owner {
+pub(crate) enum Owner {
     Container,
     Pod,
 }
 
-pub(super) fn is_huge_page(name: &str) -> bool {
+pub(crate) fn is_huge_page(name: &str) -> bool {
     name.starts_with("hugepages-")
 }
 
 /// Returns whether a resource is native to Kubernetes.
 ///
 /// Source: kubernetes pkg/apis/core/helper/helpers.go, `IsNativeResource`.
-pub(super) fn is_native(name: &str) -> bool {
+pub(crate) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
 /// Returns whether a resource name is the name of an extended resource.
 ///
 /// Source: kubernetes pkg/apis/core/helper/helpers.go, `IsExtendedResourceName`.
-pub(super) fn is_extended(name: &str) -> bool {
+pub(crate) fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")
         && names::label_key(&format!("requests.{name}")).is_empty()
@@ -79,14 +79,14 @@ pub(super) fn is_extended(name: &str) -> bool {
 /// Returns whether a resource counts objects or devices and therefore has integer quantities.
 ///
 /// Source: kubernetes pkg/apis/core/helper/helpers.go, `IsIntegerResourceName`.
-pub(super) fn is_counted(name: &str) -> bool {
+pub(crate) fn is_counted(name: &str) -> bool {
     INTEGER_RESOURCES.contains(&name) || is_extended(name)
 }
 
 /// Validates a resource name. Returns whether the name is valid.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateResourceName`.
-pub(super) fn name(errors: &mut Errors, path: &Path<'_>, name: &str) -> bool {
+pub(crate) fn name(errors: &mut Errors, path: &Path<'_>, name: &str) -> bool {
     let before = errors.len();
     formats::qualified_name(errors, path, name);
     if errors.len() == before && !name.contains('/') && !is_standard(name) {
@@ -98,7 +98,7 @@ pub(super) fn name(errors: &mut Errors, path: &Path<'_>, name: &str) -> bool {
 /// Validates the name of a container resource.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateContainerResourceName`.
-pub(super) fn container_resource_name(errors: &mut Errors, path: &Path<'_>, resource: &str) {
+pub(crate) fn container_resource_name(errors: &mut Errors, path: &Path<'_>, resource: &str) {
     name_for(errors, path, resource, Owner::Container);
 }
 
@@ -131,7 +131,7 @@ fn name_for(errors: &mut Errors, path: &Path<'_>, resource: &str, owner: Owner) 
 /// Validates the quantity of a resource.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateResourceQuantityValue`.
-pub(super) fn amount(errors: &mut Errors, path: &Path<'_>, resource: &str, value: &Quantity) {
+pub(crate) fn amount(errors: &mut Errors, path: &Path<'_>, resource: &str, value: &Quantity) {
     if *value < Quantity::ZERO {
         errors.invalid_text(path, &value.to_string(), NEGATIVE);
     }
@@ -155,7 +155,7 @@ fn huge_pages(errors: &mut Errors, path: &Path<'_>, resource: &str, value: &Quan
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateResourceRequirements`.
 /// Rule: VLO-08.
-pub(super) fn requirements(
+pub(crate) fn requirements(
     errors: &mut Errors,
     path: &Path<'_>,
     resources: &Value,

@@ -4,14 +4,14 @@ use kubernetes_types::names;
 use kubernetes_types::selector::Selector;
 use serde_json::Value;
 
-use super::fields::{Errors, Path, get, list, map, text, texts};
-use super::formats;
-use super::internal::{self, Form};
+use crate::kinds::common::fields::{Errors, Path, get, list, map, text, texts};
+use crate::kinds::common::internal::Form;
+use crate::kinds::common::{formats, internal};
 
 /// Validates an optional `LabelSelector`.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateLabelSelector`.
-pub(super) fn label_selector(errors: &mut Errors, path: &Path<'_>, selector: &Value) {
+pub(crate) fn label_selector(errors: &mut Errors, path: &Path<'_>, selector: &Value) {
     formats::labels(errors, &path.child("matchLabels"), get(selector, "matchLabels"));
     let path = path.child("matchExpressions");
     for (index, expression) in list(selector, "matchExpressions").iter().enumerate() {
@@ -40,7 +40,7 @@ fn requirement(errors: &mut Errors, path: &Path<'_>, expression: &Value) {
 }
 
 /// Returns whether a selector does not have requirements.
-pub(super) fn is_empty(selector: &Value) -> bool {
+pub(crate) fn is_empty(selector: &Value) -> bool {
     list(selector, "matchExpressions").is_empty()
         && map(selector, "matchLabels").is_none_or(serde_json::Map::is_empty)
 }
@@ -50,7 +50,7 @@ pub(super) fn is_empty(selector: &Value) -> bool {
 /// An absent selector does not match any labels.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/helpers.go, `LabelSelectorAsSelector`.
-pub(super) fn picks(selector: &Value, template: &Value) -> Option<bool> {
+pub(crate) fn picks(selector: &Value, template: &Value) -> Option<bool> {
     if selector.is_null() {
         return Some(false);
     }
@@ -60,6 +60,6 @@ pub(super) fn picks(selector: &Value, template: &Value) -> Option<bool> {
 }
 
 /// Formats a selector for an error message.
-pub(super) fn shown(selector: &Value) -> String {
+pub(crate) fn shown(selector: &Value) -> String {
     internal::shown(Form::Pointer, "v1.LabelSelector", selector)
 }

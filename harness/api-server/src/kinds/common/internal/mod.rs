@@ -6,7 +6,7 @@
 //!
 //! Source: apimachinery pkg/util/diff/diff.go; pkg/util/validation/field/errors.go, `ErrorBody`; Go encoding/json.
 
-mod comparison;
+pub(crate) mod comparison;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -29,7 +29,7 @@ struct Field(String, String, Form, String, bool);
 
 /// The form in which Go stores a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// A value type. An absent value is shown as the empty value.
     #[serde(rename = "")]
     Plain,
@@ -54,7 +54,7 @@ struct InternalValue<'a> {
 const MAX_VALUES: usize = 5_000;
 
 /// Returns whether a value is too large for an error.
-pub(super) fn is_large(value: &Value) -> bool {
+pub(crate) fn is_large(value: &Value) -> bool {
     fn count(value: &Value, left: &mut usize) -> bool {
         let Some(less) = left.checked_sub(1) else { return false };
         *left = less;
@@ -69,13 +69,13 @@ pub(super) fn is_large(value: &Value) -> bool {
 }
 
 /// Formats a value of an internal type, such as `core.PodSpec`, on one line.
-pub(super) fn shown(form: Form, of: &str, value: &Value) -> String {
+pub(crate) fn shown(form: Form, of: &str, value: &Value) -> String {
     // Keys are strings and memory is writable, so this cannot fail.
     escape_html(&serde_json::to_string(&InternalValue { form, of, value }).unwrap_or_default())
 }
 
 /// Returns the unified diff of two values of an internal type; `None` if the comparison would take too long.
-pub(super) fn difference(of: &str, old: &Value, new: &Value) -> Option<String> {
+pub(crate) fn difference(of: &str, old: &Value, new: &Value) -> Option<String> {
     let lines = |value| {
         let mut text = Vec::new();
         let formatter = PrettyFormatter::with_indent(b" ");
@@ -184,7 +184,7 @@ mod tests {
             assert_eq!(!errors.shown(Form::Pointer, "core.PodSpec", &of_size(values)).is_empty(), is_told);
             assert_eq!(errors.into_list().is_ok(), is_told);
             let versions = json!(vec![json!({}); values - 1]);
-            assert_eq!(super::super::of_versions(&versions, &["why"]).is_ok(), is_told);
+            assert_eq!(crate::kinds::validation::of_versions(&versions, &["why"]).is_ok(), is_told);
         }
     }
 

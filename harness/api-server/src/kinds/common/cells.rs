@@ -6,75 +6,63 @@ use kubernetes_types::quantity;
 use kubernetes_types::selector::Selector;
 use serde_json::Value;
 
-use super::{age, cluster, network, pods, storage, workloads};
+use crate::kinds::common::age;
 
 /// The data, in addition to the object, from which cells are computed.
-pub(super) struct Context<'a> {
-    pub(super) now: Timestamp,
+pub(crate) struct Context<'a> {
+    pub(crate) now: Timestamp,
     /// The name of the default `StorageClass` in the list; empty if there is none.
-    pub(super) default_class: &'a str,
+    pub(crate) default_class: &'a str,
 }
 
 /// A function that returns the cells of an object, one for each column.
-pub(super) type Cells = fn(&Value, &Context<'_>) -> Vec<Value>;
+pub(crate) type Cells = fn(&Value, &Context<'_>) -> Vec<Value>;
 
 /// Builds the cells of a row from values of several types.
 macro_rules! row {
     ($($cell:expr),* $(,)?) => { vec![$(serde_json::Value::from($cell)),*] };
 }
-pub(super) use row;
-
-/// Returns the cells function of a built-in kind; `None` if the kind has only the default columns.
-///
-/// Source: kubernetes pkg/printers/internalversion/printers.go, `AddHandlers`.
-/// Rule: TBL-06.
-pub(super) fn for_kind(kind: &str) -> Option<Cells> {
-    pods::for_kind(kind)
-        .or_else(|| workloads::for_kind(kind))
-        .or_else(|| network::for_kind(kind))
-        .or_else(|| storage::for_kind(kind))
-        .or_else(|| cluster::for_kind(kind))
-}
+pub(crate) use row;
 
 /// Returns the cells of the default columns: the name and the creation time.
 ///
 /// Source: apiserver pkg/registry/rest/table.go, `ConvertToTable`.
-pub(super) fn name_and_creation(object: &Value, _: &Context<'_>) -> Vec<Value> {
+pub(crate) fn name_and_creation(object: &Value, _: &Context<'_>) -> Vec<Value> {
     row![name(object), created(object)]
 }
 
-pub(super) fn name(object: &Value) -> &str {
+pub(crate) fn name(object: &Value) -> &str {
     text(object, &["metadata", "name"])
 }
 
 /// Returns the creation time of an object in RFC 3339 format; the first instant of year 1 if absent.
-pub(super) fn created(object: &Value) -> &str {
+pub(crate) fn created(object: &Value) -> &str {
     match text(object, &["metadata", "creationTimestamp"]) {
         "" => "0001-01-01T00:00:00Z",
         time => time,
     }
 }
 
-pub(super) fn age_of(object: &Value, context: &Context<'_>) -> String {
+pub(crate) fn age_of(object: &Value, context: &Context<'_>) -> String {
     age::since(context.now, at(object, &["metadata", "creationTimestamp"]))
 }
 
 /// Returns the number at a path; zero if absent.
-pub(super) fn number(object: &Value, path: &[&str]) -> i64 {
+pub(crate) fn number(object: &Value, path: &[&str]) -> i64 {
     at(object, path).as_i64().unwrap_or_default()
 }
 
-pub(super) fn is_true(object: &Value, path: &[&str]) -> bool {
+pub(crate) fn is_true(object: &Value, path: &[&str]) -> bool {
     at(object, path).as_bool().unwrap_or_default()
 }
 
 /// Returns the items at a path; empty if the value is not a list.
-pub(super) fn items<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
+pub(crate) fn items<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
     at(object, path).as_array().map_or(&[], Vec::as_slice)
 }
 
 /// Returns the string at a path; `other` if absent or empty.
-pub(super) fn text_or<'a>(object: &'a Value, path: &[&str], other: &'a str) -> &'a str {
+pub(crate) fn text_or<'a>(object: &'a Value, path: &[&str], other: &'a str) -> &'a str {
     match text(object, path) {
         "" => other,
         text => text,
@@ -82,29 +70,29 @@ pub(super) fn text_or<'a>(object: &'a Value, path: &[&str], other: &'a str) -> &
 }
 
 /// Returns the string at a path, even if it is empty; `other` if absent.
-pub(super) fn present_or<'a>(object: &'a Value, path: &[&str], other: &'a str) -> &'a str {
+pub(crate) fn present_or<'a>(object: &'a Value, path: &[&str], other: &'a str) -> &'a str {
     at(object, path).as_str().unwrap_or(other)
 }
 
 /// Joins the strings at `path` in each item with commas.
-pub(super) fn joined(items: &[Value], path: &[&str]) -> String {
+pub(crate) fn joined(items: &[Value], path: &[&str]) -> String {
     items.iter().map(|item| text(item, path)).collect::<Vec<_>>().join(",")
 }
 
 /// Returns the number of members of an object or items of a list.
-pub(super) fn count(value: &Value) -> usize {
+pub(crate) fn count(value: &Value) -> usize {
     value.as_object().map_or_else(|| value.as_array().map_or(0, Vec::len), serde_json::Map::len)
 }
 
 /// Formats a quantity as Go does; `0` if absent.
-pub(super) fn amount(value: &Value) -> String {
+pub(crate) fn amount(value: &Value) -> String {
     quantity::from_value(value).map_or_else(|| "0".to_owned(), |amount| amount.to_string())
 }
 
 /// Formats labels as `a=b,c=d`; `<none>` if there are no labels.
 ///
 /// Source: apimachinery pkg/labels/labels.go, `FormatLabels`.
-pub(super) fn labels(value: &Value) -> String {
+pub(crate) fn labels(value: &Value) -> String {
     let pairs: Vec<String> = value
         .as_object()
         .into_iter()
@@ -117,7 +105,7 @@ pub(super) fn labels(value: &Value) -> String {
 /// Formats a `LabelSelector`; `<none>` if it does not have requirements, `<error>` if it is invalid.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/helpers.go, `FormatLabelSelector`.
-pub(super) fn label_selector(value: &Value) -> String {
+pub(crate) fn label_selector(value: &Value) -> String {
     match selector(value) {
         None => "<error>".to_owned(),
         Some(text) if text.is_empty() => "<none>".to_owned(),
@@ -128,7 +116,7 @@ pub(super) fn label_selector(value: &Value) -> String {
 /// Formats a `LabelSelector`; `None` if it is invalid.
 ///
 /// Source: apimachinery pkg/labels/selector.go, `String`.
-pub(super) fn selector(value: &Value) -> Option<String> {
+pub(crate) fn selector(value: &Value) -> Option<String> {
     if value.is_null() {
         return Some(String::new());
     }
@@ -158,14 +146,14 @@ pub(super) fn selector(value: &Value) -> Option<String> {
 }
 
 /// Returns the names and the images of containers.
-pub(super) fn containers(containers: &[Value]) -> (String, String) {
+pub(crate) fn containers(containers: &[Value]) -> (String, String) {
     (joined(containers, &["name"]), joined(containers, &["image"]))
 }
 
 /// Joins at most `most` items and appends the number of omitted items; `<unset>` for an empty list.
 ///
 /// Source: kubernetes pkg/printers/internalversion/printers.go, `listWithMoreString`.
-pub(super) fn at_most(list: &[String], most: usize) -> String {
+pub(crate) fn at_most(list: &[String], most: usize) -> String {
     let shown = list.get(..most).unwrap_or(list).join(",");
     match list.len().checked_sub(most) {
         Some(more) if more > 0 => format!("{shown} + {more} more..."),
@@ -175,7 +163,7 @@ pub(super) fn at_most(list: &[String], most: usize) -> String {
 }
 
 /// Returns the first condition of the type `kind`.
-pub(super) fn condition<'a>(conditions: &'a [Value], kind: &str) -> Option<&'a Value> {
+pub(crate) fn condition<'a>(conditions: &'a [Value], kind: &str) -> Option<&'a Value> {
     conditions.iter().find(|condition| text(condition, &["type"]) == kind)
 }
 

@@ -8,10 +8,12 @@ use std::ops::Range;
 
 /// The number of context lines around a difference.
 const CONTEXT_LINES: usize = 3;
+
 /// The minimum length of the new text, in lines, for which the diff ignores frequent lines.
 ///
 /// A line is frequent if it makes up more than one percent of the text.
 const AUTO_JUNK_MIN_LINES: usize = 200;
+
 /// The maximum number of pairs of equal lines to compare. Comparing this many pairs takes a few tenths of a second.
 const MAX_PAIRS: usize = 2_000_000;
 
@@ -24,7 +26,7 @@ struct Step {
 }
 
 /// Returns the unified diff; `None` if the texts are too long to compare.
-pub(super) fn unified(old: &str, new: &str) -> Option<String> {
+pub(crate) fn unified(old: &str, new: &str) -> Option<String> {
     let [old, new] = [old, new].map(|text| text.split('\n').collect::<Vec<&str>>());
     let mut text = String::new();
     for group in groups(Matcher::new(&old, &new).steps()?) {

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::fields::{Errors, Path, entries, flag, int, list, set, text, texts, word};
-use super::formats;
+use crate::kinds::common::fields::{Errors, Path, entries, flag, int, list, set, text, texts, word};
+use crate::kinds::common::formats;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Owner<'a> {
+pub(crate) enum Owner<'a> {
     Pod,
     /// A `PersistentVolume`; its name is empty for an inline volume.
     PersistentVolume {
@@ -15,7 +15,7 @@ pub(super) enum Owner<'a> {
 }
 
 /// Returns the path segment of a volume source. Upstream uses a different spelling for `gcePersistentDisk`.
-pub(super) fn member(kind: &str) -> &str {
+pub(crate) fn member(kind: &str) -> &str {
     if kind == "gcePersistentDisk" { "persistentDisk" } else { kind }
 }
 
@@ -24,7 +24,7 @@ pub(super) fn member(kind: &str) -> &str {
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateVolumeSource` and
 /// `ValidatePersistentVolumeSpec`.
 /// Rule: VLO-49.
-pub(super) fn of_kind(errors: &mut Errors, path: &Path<'_>, kind: &str, source: &Value, owner: Owner<'_>) {
+pub(crate) fn of_kind(errors: &mut Errors, path: &Path<'_>, kind: &str, source: &Value, owner: Owner<'_>) {
     match kind {
         "awsElasticBlockStore" => {
             errors.all_required(path, source, &["volumeID"]);
@@ -255,7 +255,7 @@ fn iscsi(errors: &mut Errors, path: &Path<'_>, source: &Value, owner: Owner<'_>)
 /// Reports that a volume name and a portal are too long together. Applies to an iSCSI source with an initiator name.
 ///
 /// The error contains `shown`.
-pub(super) fn initiator_length(
+pub(crate) fn initiator_length(
     errors: &mut Errors,
     path: &Path<'_>,
     shown: &str,

@@ -2,14 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::core;
-use super::fields::{each, ensure, fill, fill_pointer, is_empty, with};
+use crate::kinds::common;
+use crate::kinds::common::defaults::{each, ensure, fill, fill_pointer, is_empty, with};
+use crate::kinds::defaulting::core;
 
 /// Sets the defaults of one item in `spec.volumes` of a Pod.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Volume`, and the `+default` marks of api
 /// core/v1/types.go.
-pub(super) fn volume(volume: &mut Value) {
+pub(crate) fn volume(volume: &mut Value) {
     let sources = volume.as_object().map_or(0, |members| {
         members.iter().filter(|(field, value)| *field != "name" && !value.is_null()).count()
     });
@@ -22,7 +23,7 @@ pub(super) fn volume(volume: &mut Value) {
     with(volume, "downwardAPI", downward_items);
     with(volume, "projected", |projected| each(projected, "sources", projection));
     with(volume, "image", |source| {
-        let policy = pull_policy(super::fields::text(source, "reference"));
+        let policy = pull_policy(common::defaults::text(source, "reference"));
         fill(source, "pullPolicy", policy);
     });
     with(volume, "ephemeral", |source| {
@@ -37,7 +38,7 @@ pub(super) fn volume(volume: &mut Value) {
 }
 
 /// Sets the defaults of the volume sources that Pods and `PersistentVolume`s share.
-pub(super) fn persistent_source(owner: &mut Value) {
+pub(crate) fn persistent_source(owner: &mut Value) {
     with(owner, "hostPath", |source| {
         if is_empty(source, "type") {
             fill(source, "type", "");
@@ -62,7 +63,7 @@ pub(super) fn persistent_source(owner: &mut Value) {
 }
 
 /// Sets the default of `owner.fieldRef.apiVersion`.
-pub(super) fn field_reference(owner: &mut Value) {
+pub(crate) fn field_reference(owner: &mut Value) {
     with(owner, "fieldRef", |reference| fill(reference, "apiVersion", "v1"));
 }
 
@@ -71,7 +72,7 @@ pub(super) fn field_reference(owner: &mut Value) {
 /// An image with neither a tag nor a digest has the tag `latest`. An invalid image name gets `IfNotPresent`.
 ///
 /// Source: kubernetes pkg/util/parsers/parsers.go, `ParseImageName`.
-pub(super) fn pull_policy(image: &str) -> &'static str {
+pub(crate) fn pull_policy(image: &str) -> &'static str {
     let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
     let last = name.rsplit('/').next().unwrap_or_default();
     let tag = match (last.split_once(':'), digest) {

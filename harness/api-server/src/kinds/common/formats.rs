@@ -3,7 +3,10 @@
 use kubernetes_types::names;
 use serde_json::Value;
 
-use super::fields::{Errors, Path};
+use crate::apimachinery::metadata;
+use crate::kinds::common::fields;
+use crate::kinds::common::fields::{Errors, Path};
+use crate::kinds::object_names;
 
 fn too_long(limit: usize) -> String {
     format!("must be no more than {limit} characters")
@@ -12,14 +15,14 @@ fn too_long(limit: usize) -> String {
 /// Returns `must be between LOW and HIGH, inclusive`.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `InclusiveRangeError`.
-pub(super) fn between(low: i64, high: i64) -> String {
+pub(crate) fn between(low: i64, high: i64) -> String {
     format!("must be between {low} and {high}, inclusive")
 }
 
 /// Validates a key of a `ConfigMap` or a Secret.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsConfigMapKey`.
-pub(super) fn config_key(key: &str) -> Vec<String> {
+pub(crate) fn config_key(key: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if key.len() > 253 {
         wrong.push(too_long(253));
@@ -43,7 +46,7 @@ pub(super) fn config_key(key: &str) -> Vec<String> {
 /// Validates the name of an environment variable.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsRelaxedEnvVarName`.
-pub(super) fn environment_name(name: &str) -> Vec<String> {
+pub(crate) fn environment_name(name: &str) -> Vec<String> {
     let fits = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'=';
     if name.is_empty() {
         vec!["environment variable name must be non-empty".to_owned()]
@@ -60,7 +63,7 @@ pub(super) fn environment_name(name: &str) -> Vec<String> {
 /// Validates the name of a port.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsValidPortName`.
-pub(super) fn port_name(name: &str) -> Vec<String> {
+pub(crate) fn port_name(name: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if name.len() > 15 {
         wrong.push(too_long(15));
@@ -84,7 +87,7 @@ pub(super) fn port_name(name: &str) -> Vec<String> {
 /// Validates the name of an HTTP header.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsHTTPHeaderName`.
-pub(super) fn header_name(name: &str) -> Vec<String> {
+pub(crate) fn header_name(name: &str) -> Vec<String> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     if !name.is_empty() && name.bytes().all(fits) {
         return Vec::new();
@@ -97,7 +100,7 @@ pub(super) fn header_name(name: &str) -> Vec<String> {
 }
 
 /// Returns the digits of a percentage; `None` if the string is not a percentage.
-pub(super) fn percentage(text: &str) -> Option<&str> {
+pub(crate) fn percentage(text: &str) -> Option<&str> {
     let number = text.strip_suffix('%')?;
     (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(number)
 }
@@ -105,7 +108,7 @@ pub(super) fn percentage(text: &str) -> Option<&str> {
 /// Validates a percentage.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsValidPercent`.
-pub(super) fn percent(text: &str) -> Vec<String> {
+pub(crate) fn percent(text: &str) -> Vec<String> {
     if percentage(text).is_some() {
         return Vec::new();
     }
@@ -119,7 +122,7 @@ pub(super) fn percent(text: &str) -> Vec<String> {
 /// Validates a port number.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsValidPortNum`.
-pub(super) fn port(errors: &mut Errors, path: &Path<'_>, number: i64) {
+pub(crate) fn port(errors: &mut Errors, path: &Path<'_>, number: i64) {
     if !(1..=65535).contains(&number) {
         errors.invalid(path, number, between(1, 65535));
     }
@@ -128,7 +131,7 @@ pub(super) fn port(errors: &mut Errors, path: &Path<'_>, number: i64) {
 /// Validates a port number or a port name.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePortNumOrName`.
-pub(super) fn port_or_name(errors: &mut Errors, path: &Path<'_>, value: &Value) {
+pub(crate) fn port_or_name(errors: &mut Errors, path: &Path<'_>, value: &Value) {
     match value.as_str() {
         Some(name) => errors.all_invalid(path, name, port_name(name)),
         None => port(errors, path, value.as_i64().unwrap_or(0)),
@@ -136,18 +139,18 @@ pub(super) fn port_or_name(errors: &mut Errors, path: &Path<'_>, value: &Value) 
 }
 
 /// Validates a qualified name, such as the type of a condition.
-pub(super) fn qualified_name(errors: &mut Errors, path: &Path<'_>, name: &str) {
+pub(crate) fn qualified_name(errors: &mut Errors, path: &Path<'_>, name: &str) {
     errors.all_invalid(path, name, names::label_key(name));
 }
 
-pub(super) fn dns_label(errors: &mut Errors, path: &Path<'_>, name: &str) {
+pub(crate) fn dns_label(errors: &mut Errors, path: &Path<'_>, name: &str) {
     errors.all_invalid(path, name, names::dns1123_label(name));
 }
 
 /// Rewords a length error as generated validation does: with bytes instead of characters.
 ///
 /// Source: apimachinery pkg/api/validate/content/errors.go, `MaxLenError`.
-pub(super) fn in_bytes(why: &str) -> String {
+pub(crate) fn in_bytes(why: &str) -> String {
     if why.starts_with("must be no more than") { why.replace("characters", "bytes") } else { why.to_owned() }
 }
 
@@ -155,8 +158,8 @@ pub(super) fn in_bytes(why: &str) -> String {
 ///
 /// Source: apimachinery pkg/api/validate/strfmt.go, `LongName`.
 /// Rule: VLO-25.
-pub(super) fn name_by_type(errors: &mut Errors, object: &Value) {
-    let name = crate::apimachinery::metadata::text(object, "name");
+pub(crate) fn name_by_type(errors: &mut Errors, object: &Value) {
+    let name = metadata::text(object, "name");
     if name.is_empty() {
         return;
     }
@@ -166,14 +169,14 @@ pub(super) fn name_by_type(errors: &mut Errors, object: &Value) {
     }
 }
 
-pub(super) fn dns_subdomain(errors: &mut Errors, path: &Path<'_>, name: &str) {
+pub(crate) fn dns_subdomain(errors: &mut Errors, path: &Path<'_>, name: &str) {
     errors.all_invalid(path, name, names::dns1123_subdomain(name));
 }
 
 /// Validates a DNS-1123 subdomain whose labels may begin with an underscore.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsDNS1123SubdomainWithUnderscore`.
-pub(super) fn dns_subdomain_with_underscores(name: &str) -> Vec<String> {
+pub(crate) fn dns_subdomain_with_underscores(name: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if name.len() > 253 {
         wrong.push(too_long(253));
@@ -199,7 +202,7 @@ pub(super) fn dns_subdomain_with_underscores(name: &str) -> Vec<String> {
 /// Validates a DNS-1123 subdomain that begins with a wildcard.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsWildcardDNS1123Subdomain`.
-pub(super) fn wildcard(name: &str) -> Vec<String> {
+pub(crate) fn wildcard(name: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if name.len() > 253 {
         wrong.push(too_long(253));
@@ -225,7 +228,7 @@ pub(super) fn wildcard(name: &str) -> Vec<String> {
 /// Validates a path that is prefixed with a domain.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsDomainPrefixedPath`.
-pub(super) fn domain_prefixed_path(errors: &mut Errors, path: &Path<'_>, text: &str) {
+pub(crate) fn domain_prefixed_path(errors: &mut Errors, path: &Path<'_>, text: &str) {
     if text.is_empty() {
         errors.required(path, "");
         return;
@@ -249,7 +252,7 @@ pub(super) fn domain_prefixed_path(errors: &mut Errors, path: &Path<'_>, text: &
 /// Validates a fully qualified domain name.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsFullyQualifiedDomainName`.
-pub(super) fn full_domain_name(errors: &mut Errors, path: &Path<'_>, name: &str) {
+pub(crate) fn full_domain_name(errors: &mut Errors, path: &Path<'_>, name: &str) {
     if name.is_empty() {
         errors.required(path, "");
         return;
@@ -269,24 +272,24 @@ pub(super) fn full_domain_name(errors: &mut Errors, path: &Path<'_>, name: &str)
 }
 
 /// Validates a name that must be a path segment of the API.
-pub(super) fn path_segment(errors: &mut Errors, path: &Path<'_>, name: &str) {
-    errors.all_invalid(path, name, super::super::object_names::path_segment_errors(name));
+pub(crate) fn path_segment(errors: &mut Errors, path: &Path<'_>, name: &str) {
+    errors.all_invalid(path, name, object_names::path_segment_errors(name));
 }
 
 /// Validates a quantity that must not be negative.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNonnegativeQuantity`.
-pub(super) fn quantity_not_negative(errors: &mut Errors, path: &Path<'_>, value: &Value) {
+pub(crate) fn quantity_not_negative(errors: &mut Errors, path: &Path<'_>, value: &Value) {
     let value = kubernetes_types::quantity::from_value(value);
     if let Some(value) = value.filter(|value| *value < kubernetes_types::quantity::Quantity::ZERO) {
-        errors.invalid_text(path, &value.to_string(), super::fields::NEGATIVE);
+        errors.invalid_text(path, &value.to_string(), fields::NEGATIVE);
     }
 }
 
 /// Validates the labels of an object or a selector.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateLabels`.
-pub(super) fn labels(errors: &mut Errors, path: &Path<'_>, labels: &Value) {
+pub(crate) fn labels(errors: &mut Errors, path: &Path<'_>, labels: &Value) {
     for (key, value) in labels.as_object().into_iter().flatten() {
         errors.all_invalid(path, key, names::label_key(key));
         let value = value.as_str().unwrap_or_default();
@@ -297,7 +300,7 @@ pub(super) fn labels(errors: &mut Errors, path: &Path<'_>, labels: &Value) {
 /// Validates annotations.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateAnnotations`.
-pub(super) fn annotations(errors: &mut Errors, path: &Path<'_>, annotations: &Value) {
+pub(crate) fn annotations(errors: &mut Errors, path: &Path<'_>, annotations: &Value) {
     const TOTAL_ANNOTATION_SIZE_LIMIT_B: usize = 256 * 1024;
     let mut size = 0;
     for (key, value) in annotations.as_object().into_iter().flatten() {
@@ -312,7 +315,7 @@ pub(super) fn annotations(errors: &mut Errors, path: &Path<'_>, annotations: &Va
 /// Validates a relative path that stays below its base.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateLocalDescendingPath`.
-pub(super) fn descending_path(errors: &mut Errors, path: &Path<'_>, target: &str) {
+pub(crate) fn descending_path(errors: &mut Errors, path: &Path<'_>, target: &str) {
     if target.starts_with('/') {
         errors.invalid_text(path, target, "must be a relative path");
     }
@@ -322,20 +325,20 @@ pub(super) fn descending_path(errors: &mut Errors, path: &Path<'_>, target: &str
 /// Validates a path that must not contain `..`.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePathNoBacksteps`.
-pub(super) fn no_backsteps(errors: &mut Errors, path: &Path<'_>, target: &str) {
+pub(crate) fn no_backsteps(errors: &mut Errors, path: &Path<'_>, target: &str) {
     if has_backsteps(target) {
         errors.invalid_text(path, target, "must not contain '..'");
     }
 }
 
-pub(super) fn has_backsteps(target: &str) -> bool {
+pub(crate) fn has_backsteps(target: &str) -> bool {
     target.split('/').any(|part| part == "..")
 }
 
 /// Validates a relative path that stays below its base and does not start with `..`.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateLocalNonReservedPath`.
-pub(super) fn unreserved_path(errors: &mut Errors, path: &Path<'_>, target: &str) {
+pub(crate) fn unreserved_path(errors: &mut Errors, path: &Path<'_>, target: &str) {
     descending_path(errors, path, target);
     if target.starts_with("..") && !target.starts_with("../") {
         errors.invalid_text(path, target, "must not start with '..'");
@@ -345,7 +348,7 @@ pub(super) fn unreserved_path(errors: &mut Errors, path: &Path<'_>, target: &str
 /// Validates a non-negative number or percentage.
 ///
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `ValidatePositiveIntOrPercent`.
-pub(super) fn number_or_percent(errors: &mut Errors, path: &Path<'_>, value: &Value) {
+pub(crate) fn number_or_percent(errors: &mut Errors, path: &Path<'_>, value: &Value) {
     match value.as_str() {
         Some(text) => errors.all_invalid(path, text, percent(text)),
         None => errors.not_negative(path, value.as_i64()),
@@ -355,7 +358,7 @@ pub(super) fn number_or_percent(errors: &mut Errors, path: &Path<'_>, value: &Va
 /// Validates a percentage that must not exceed 100%.
 ///
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `IsNotMoreThan100Percent`.
-pub(super) fn at_most_all(errors: &mut Errors, path: &Path<'_>, value: &Value) {
+pub(crate) fn at_most_all(errors: &mut Errors, path: &Path<'_>, value: &Value) {
     let number = value.as_str().and_then(percentage);
     if let Some(text) = value.as_str()
         && number.is_some_and(|number| number.parse::<u64>().is_ok_and(|number| number > 100))
@@ -367,7 +370,7 @@ pub(super) fn at_most_all(errors: &mut Errors, path: &Path<'_>, value: &Value) {
 /// Returns the value of an integer or a percentage; zero for any other value.
 ///
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `getIntOrPercentValue`.
-pub(super) fn amount(value: &Value) -> i64 {
+pub(crate) fn amount(value: &Value) -> i64 {
     match value.as_str() {
         Some(text) => percentage(text).unwrap_or(text).parse().unwrap_or(0),
         None => value.as_i64().unwrap_or(0),

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::fields::{Errors, Path, get, int, list, set, text};
-use super::formats;
+use crate::kinds::common::fields::{Errors, Path, get, int, list, set, text};
+use crate::kinds::common::formats;
 
 /// Validates the conditions in the status of an object.
-pub(super) fn of_status(errors: &mut Errors, object: &Value) {
+pub(crate) fn of_status(errors: &mut Errors, object: &Value) {
     let path = Path::new("status");
     all(errors, &path.child("conditions"), get(object, "status"));
 }
@@ -16,7 +16,7 @@ pub(super) fn of_status(errors: &mut Errors, object: &Value) {
 /// Validates all items in the `conditions` of `owner`.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateConditions`.
-pub(super) fn all(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
+pub(crate) fn all(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     let mut seen = HashSet::new();
     for (index, condition) in list(owner, "conditions").iter().enumerate() {
         let (path, kind) = (path.index(index), text(condition, "type"));

@@ -6,7 +6,7 @@ use serde_json::Value;
 /// Formats the duration from `time` to `now`; `<unknown>` if `time` is absent or invalid.
 ///
 /// Source: kubernetes pkg/printers/internalversion/printers.go, `translateTimestampSince`.
-pub(super) fn since(now: Timestamp, time: &Value) -> String {
+pub(crate) fn since(now: Timestamp, time: &Value) -> String {
     match at(time) {
         Some(time) => human(now.duration_since(time)),
         None => "<unknown>".to_owned(),
@@ -14,7 +14,7 @@ pub(super) fn since(now: Timestamp, time: &Value) -> String {
 }
 
 /// Parses a time field; `None` if absent or invalid.
-pub(super) fn at(time: &Value) -> Option<Timestamp> {
+pub(crate) fn at(time: &Value) -> Option<Timestamp> {
     time.as_str()?.parse().ok()
 }
 
@@ -22,7 +22,7 @@ pub(super) fn at(time: &Value) -> Option<Timestamp> {
 ///
 /// Source: apimachinery pkg/util/duration/duration.go, `HumanDuration`.
 /// Rule: TBL-05.
-pub(super) fn human(duration: SignedDuration) -> String {
+pub(crate) fn human(duration: SignedDuration) -> String {
     let seconds = duration.as_secs();
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     let (days, years) = (hours / 24, hours / 24 / 365);

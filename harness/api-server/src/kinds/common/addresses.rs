@@ -4,13 +4,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use kubernetes_types::quoting::quote;
 
-use super::fields::{Errors, Path};
-use super::warnings::Warnings;
+use crate::kinds::common::fields::{Errors, Path};
+use crate::kinds::common::warnings::Warnings;
 
 /// Validates an IP address.
 ///
 /// Source: apimachinery pkg/util/validation/ip.go, `IsValidIPForLegacyField` with strict validation.
-pub(super) fn ip(errors: &mut Errors, path: &Path<'_>, text: &str) {
+pub(crate) fn ip(errors: &mut Errors, path: &Path<'_>, text: &str) {
     if let Some(why) = ip_error(text) {
         errors.invalid_text(path, text, why);
     }
@@ -31,7 +31,7 @@ pub(crate) fn ip_error(text: &str) -> Option<&'static str> {
 /// Validates an IP address that must be in canonical form.
 ///
 /// Source: apimachinery pkg/util/validation/ip.go, `IsValidIP`.
-pub(super) fn canonical_ip(errors: &mut Errors, path: &Path<'_>, text: &str) {
+pub(crate) fn canonical_ip(errors: &mut Errors, path: &Path<'_>, text: &str) {
     let before = errors.len();
     ip(errors, path, text);
     if errors.len() == before
@@ -86,14 +86,14 @@ pub(crate) fn parse_sloppy(text: &str) -> Option<(IpAddr, u32)> {
     parse_range(text).map(|range| (range.address, range.bits))
 }
 
-pub(super) fn is_range(text: &str) -> bool {
+pub(crate) fn is_range(text: &str) -> bool {
     parse_range(text).is_some()
 }
 
 /// Validates a CIDR.
 ///
 /// Source: apimachinery pkg/util/validation/ip.go, `IsValidCIDRForLegacyField` with strict validation.
-pub(super) fn range(errors: &mut Errors, path: &Path<'_>, text: &str) {
+pub(crate) fn range(errors: &mut Errors, path: &Path<'_>, text: &str) {
     const INVALID: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
     match parse_range(text) {
         None => errors.invalid_text(path, text, INVALID),
@@ -113,7 +113,7 @@ pub(super) fn range(errors: &mut Errors, path: &Path<'_>, text: &str) {
 /// Validates a CIDR that must be in canonical form.
 ///
 /// Source: apimachinery pkg/util/validation/ip.go, `IsValidCIDR`.
-pub(super) fn canonical_range(errors: &mut Errors, path: &Path<'_>, text: &str) {
+pub(crate) fn canonical_range(errors: &mut Errors, path: &Path<'_>, text: &str) {
     let before = errors.len();
     range(errors, path, text);
     if errors.len() == before
@@ -129,7 +129,7 @@ pub(super) fn canonical_range(errors: &mut Errors, path: &Path<'_>, text: &str) 
 /// Validates an interface address: an IP address with a prefix length.
 ///
 /// Source: apimachinery pkg/util/validation/ip.go, `IsValidInterfaceAddress`.
-pub(super) fn of_interface(errors: &mut Errors, path: &Path<'_>, text: &str) {
+pub(crate) fn of_interface(errors: &mut Errors, path: &Path<'_>, text: &str) {
     let Some(Range { address, bits, .. }) = parse_range(text) else {
         let why = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
         errors.invalid_text(path, text, why);
@@ -144,14 +144,14 @@ pub(super) fn of_interface(errors: &mut Errors, path: &Path<'_>, text: &str) {
 }
 
 /// Returns whether a CIDR is IPv4; `None` if it is invalid.
-pub(super) fn is_range_of_version_4(text: &str) -> Option<bool> {
+pub(crate) fn is_range_of_version_4(text: &str) -> Option<bool> {
     parse_range(text).map(|range| range.address.to_canonical().is_ipv4())
 }
 
 /// Warns about an IP address that is not standard or not canonical.
 ///
 /// Source: apimachinery pkg/util/validation/ip.go, `GetWarningsForIP`.
-pub(super) fn unusual_ip(warnings: &mut Warnings, path: &Path<'_>, text: &str) {
+pub(crate) fn unusual_ip(warnings: &mut Warnings, path: &Path<'_>, text: &str) {
     let strict = text.parse::<IpAddr>().ok();
     let Some(address) = strict.or_else(|| without_zeros(text)) else { return };
     let (shown, plain) = (quote(text), address.to_canonical().to_string());
@@ -168,7 +168,7 @@ pub(super) fn unusual_ip(warnings: &mut Warnings, path: &Path<'_>, text: &str) {
 /// Warns about a CIDR that is ambiguous, not standard, or not canonical.
 ///
 /// Source: apimachinery pkg/util/validation/ip.go, `GetWarningsForCIDR`.
-pub(super) fn unusual_range(warnings: &mut Warnings, path: &Path<'_>, text: &str) {
+pub(crate) fn unusual_range(warnings: &mut Warnings, path: &Path<'_>, text: &str) {
     let Some(Range { address, bits, has_zeros }) = parse_range(text) else { return };
     let shown = quote(text);
     let all = if address.is_ipv4() { 32 } else { 128 };
@@ -222,7 +222,7 @@ fn has_more_bits(address: IpAddr, bits: u32) -> bool {
 /// Validates an address that other hosts must be able to reach.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateEndpointIP`.
-pub(super) fn reachable(errors: &mut Errors, path: &Path<'_>, text: &str) {
+pub(crate) fn reachable(errors: &mut Errors, path: &Path<'_>, text: &str) {
     let Some(address) = text.parse::<IpAddr>().ok().or_else(|| without_zeros(text)) else {
         errors.invalid_text(path, text, "must be a valid IP address");
         return;
