@@ -4,23 +4,11 @@ use kubernetes_types::json::set;
 use serde_json::Value;
 
 use crate::apimachinery::metadata;
+use crate::kinds::kind::{DeleteEffect, Kind};
 
 const ORPHAN: &str = "orphan";
 
 const FOREGROUND: &str = "foregroundDeletion";
-
-/// The effect of a DELETE on an object.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum DeleteEffect {
-    /// The object is already being deleted, and this DELETE does not shorten its grace period. Admission does not run.
-    Pending,
-    /// The DELETE marks the object as being deleted or removes it.
-    Changed {
-        object: Value,
-        /// Whether the object is removed immediately because it has neither finalizers nor a grace period.
-        gone: bool,
-    },
-}
 
 /// Returns the effect of a DELETE with these `options` on an object.
 ///
@@ -28,31 +16,24 @@ pub(crate) enum DeleteEffect {
 ///
 /// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`; pkg/registry/generic/registry/store.go, `Delete`,
 /// `deletionFinalizersForGarbageCollection` and `markAsDeleting`.
-pub(crate) fn mark(stored: &Value, options: &Value, resource: &str) -> DeleteEffect {
-    let mut object = stored.clone();
-    if resource == "namespaces" {
-        // Source: kubernetes pkg/registry/core/namespace/storage/storage.go, `Delete`.
-        if !metadata::is_deleting(&object) {
-            metadata::set(&mut object, "deletionTimestamp", metadata::now().into());
-            metadata::set(&mut object, "finalizers", finalizers_of_namespace(stored, options).into());
-            set(&mut object, &["status", "phase"], "Terminating");
-            kubernetes_types::schema::normalize_metadata(&mut object);
-            return DeleteEffect::Changed { object, gone: false };
-        }
-        if waits_for_controllers(&object, resource) {
-            return DeleteEffect::Pending;
-        }
+///
+/// `by_name` is false for the deletion of a collection.
+pub(crate) fn mark(stored: &Value, options: &Value, kind: &Kind, by_name: bool) -> DeleteEffect {
+    if let Some(effect) = (kind.delete)(stored, options, by_name) {
+        return effect;
     }
-    let grace = if resource == "pods" {
-        let Some(seconds) = grace_of_pod(stored, options) else { return DeleteEffect::Pending };
-        seconds
-    } else {
-        0
+    let mut object = stored.clone();
+    let grace = match kind.grace_period {
+        None => 0,
+        Some(grace_period) => match grace_period(stored, options) {
+            Some(seconds) => seconds,
+            None => return DeleteEffect::Pending,
+        },
     };
-    let finalizers = finalizers(stored, options, resource);
+    let finalizers = finalizers(stored, options, kind);
     let gone = grace == 0 && finalizers.is_empty();
     // An object that is removed immediately is not marked first unless its kind has a grace period.
-    if !gone || is_graceful(stored, resource) {
+    if !gone || is_graceful(stored, kind) {
         metadata::set(&mut object, "finalizers", finalizers.into());
         set_deletion(&mut object, grace);
     }
@@ -60,14 +41,29 @@ pub(crate) fn mark(stored: &Value, options: &Value, resource: &str) -> DeleteEff
     DeleteEffect::Changed { object, gone }
 }
 
+/// Returns the effect of a DELETE on a Namespace; `None` if the DELETE removes the Namespace like any other object.
+///
+/// Source: kubernetes pkg/registry/core/namespace/storage/storage.go, `Delete`.
+pub(crate) fn delete_namespace(stored: &Value, options: &Value, _: bool) -> Option<DeleteEffect> {
+    if metadata::is_deleting(stored) {
+        return has_finalizers_in_spec(stored).then_some(DeleteEffect::Pending);
+    }
+    let mut object = stored.clone();
+    metadata::set(&mut object, "deletionTimestamp", metadata::now().into());
+    metadata::set(&mut object, "finalizers", finalizers_of_namespace(stored, options).into());
+    set(&mut object, &["status", "phase"], "Terminating");
+    kubernetes_types::schema::normalize_metadata(&mut object);
+    Some(DeleteEffect::Changed { object, gone: false })
+}
+
 /// Returns whether an object is marked before it is removed, even if it could be removed immediately.
 ///
 /// This is true only for Pods. It is false for a Pod that is already being deleted with a grace period of zero.
 ///
 /// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`.
-pub(crate) fn is_graceful(stored: &Value, resource: &str) -> bool {
+pub(crate) fn is_graceful(stored: &Value, kind: &Kind) -> bool {
     let left = stored.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
-    resource == "pods" && !(metadata::is_deleting(stored) && left.unwrap_or_default() == 0)
+    kind.grace_period.is_some() && !(metadata::is_deleting(stored) && left.unwrap_or_default() == 0)
 }
 
 fn set_deletion(object: &mut Value, grace: i64) {
@@ -91,7 +87,7 @@ fn set_deletion(object: &mut Value, grace: i64) {
 /// Returns `None` if the Pod is already being deleted and the DELETE does not shorten its grace period.
 ///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`.
-fn grace_of_pod(pod: &Value, options: &Value) -> Option<i64> {
+pub(crate) fn grace_of_pod(pod: &Value, options: &Value) -> Option<i64> {
     let wanted = options.get("gracePeriodSeconds").and_then(Value::as_i64);
     let wanted = wanted.map(|seconds| if seconds < 0 { 1 } else { seconds });
     if metadata::is_deleting(pod)
@@ -115,9 +111,9 @@ fn grace_of_pod(pod: &Value, options: &Value) -> Option<i64> {
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `deletionFinalizersForGarbageCollection`.
 /// Rule: CHN-14.
-fn finalizers(stored: &Value, options: &Value, resource: &str) -> Vec<String> {
+fn finalizers(stored: &Value, options: &Value, kind: &Kind) -> Vec<String> {
     let own: Vec<&str> = metadata::finalizers(stored).collect();
-    let policy = policy(&own, options, resource);
+    let policy = policy(&own, options, kind);
     let mut all: Vec<String> =
         own.iter().filter(|own| ![ORPHAN, FOREGROUND].contains(own)).map(|own| (*own).to_owned()).collect();
     all.extend(policy.map(str::to_owned));
@@ -153,8 +149,8 @@ fn finalizers_of_namespace(stored: &Value, options: &Value) -> Vec<String> {
 }
 
 /// Returns the garbage collector's finalizer that the deletion requires, if any.
-fn policy(own: &[&str], options: &Value, resource: &str) -> Option<&'static str> {
-    if resource == "events" || resource == "events.events.k8s.io" {
+fn policy(own: &[&str], options: &Value, kind: &Kind) -> Option<&'static str> {
+    if kind.ignores_propagation_policy {
         return None;
     }
     if let Some(orphan) = options.get("orphanDependents").and_then(Value::as_bool) {
@@ -167,17 +163,15 @@ fn policy(own: &[&str], options: &Value, resource: &str) -> Option<&'static str>
         Some(_) | None => {}
     }
     let present = own.iter().find_map(|own| [ORPHAN, FOREGROUND].into_iter().find(|known| known == own));
-    // By default, upstream orphans the Pods of these two resources.
-    let orphans = ["replicationcontrollers", "jobs.batch"].contains(&resource);
-    present.or_else(|| orphans.then_some(ORPHAN))
+    present.or_else(|| kind.orphans_dependents.then_some(ORPHAN))
 }
 
-/// Returns whether the object is a namespace whose `spec` still has finalizers.
+/// Returns whether the `spec` of a Namespace still has finalizers.
 ///
 /// Source: kubernetes pkg/registry/core/namespace/storage/storage.go, `ShouldDeleteNamespaceDuringUpdate`.
-pub(crate) fn waits_for_controllers(object: &Value, resource: &str) -> bool {
-    let finalizers = object.pointer("/spec/finalizers").and_then(Value::as_array);
-    resource == "namespaces" && finalizers.is_some_and(|finalizers| !finalizers.is_empty())
+pub(crate) fn has_finalizers_in_spec(namespace: &Value) -> bool {
+    let finalizers = namespace.pointer("/spec/finalizers").and_then(Value::as_array);
+    finalizers.is_some_and(|finalizers| !finalizers.is_empty())
 }
 
 #[cfg(test)]
@@ -185,35 +179,54 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::kinds::{batch, core};
 
     #[track_caller]
-    fn check(resource: &str, object: &Value, options: &Value, finalizers: &Value, expect_gone: bool) {
-        let DeleteEffect::Changed { object: marked, gone } = mark(object, options, resource) else {
-            panic!("pending: {resource} {object} {options}");
+    fn check(kind: &Kind, object: &Value, options: &Value, finalizers: &Value, expect_gone: bool) {
+        let DeleteEffect::Changed { object: marked, gone } = mark(object, options, kind, true) else {
+            panic!("pending: {} {object} {options}", kind.resource);
         };
-        assert_eq!(gone, expect_gone, "{resource} {object} {options}");
+        assert_eq!(gone, expect_gone, "{} {object} {options}", kind.resource);
         let found = marked.pointer("/metadata/finalizers").cloned().unwrap_or_else(|| json!([]));
-        assert_eq!(found, *finalizers, "{resource} {object} {options}");
+        assert_eq!(found, *finalizers, "{} {object} {options}", kind.resource);
     }
 
     #[test]
     fn propagation_policy_sets_a_finalizer() {
         let plain = json!({"metadata": {}});
-        check("configmaps", &plain, &json!({}), &json!([]), true);
-        check("configmaps", &plain, &json!({"propagationPolicy": "Background"}), &json!([]), true);
-        check("configmaps", &plain, &json!({"propagationPolicy": "Foreground"}), &json!([FOREGROUND]), false);
-        check("configmaps", &plain, &json!({"propagationPolicy": "Orphan"}), &json!([ORPHAN]), false);
-        check("configmaps", &plain, &json!({"orphanDependents": true}), &json!([ORPHAN]), false);
-        check("events", &plain, &json!({"propagationPolicy": "Orphan"}), &json!([]), true);
-        check("jobs.batch", &plain, &json!({}), &json!([ORPHAN]), false);
-        check("jobs.batch", &plain, &json!({"propagationPolicy": "Background"}), &json!([]), true);
-        let kept = json!({"metadata": {"finalizers": ["a/b", "orphan"]}});
-        check("configmaps", &kept, &json!({}), &json!(["a/b", "orphan"]), false);
-        check("configmaps", &kept, &json!({"propagationPolicy": "Background"}), &json!(["a/b"]), false);
-        let first = json!({"metadata": {"finalizers": ["orphan", "a/b"]}});
-        check("configmaps", &first, &json!({}), &json!(["orphan", "a/b"]), false);
+        check(&core::config_map::KIND, &plain, &json!({}), &json!([]), true);
+        check(&core::config_map::KIND, &plain, &json!({"propagationPolicy": "Background"}), &json!([]), true);
         check(
-            "configmaps",
+            &core::config_map::KIND,
+            &plain,
+            &json!({"propagationPolicy": "Foreground"}),
+            &json!([FOREGROUND]),
+            false,
+        );
+        check(
+            &core::config_map::KIND,
+            &plain,
+            &json!({"propagationPolicy": "Orphan"}),
+            &json!([ORPHAN]),
+            false,
+        );
+        check(&core::config_map::KIND, &plain, &json!({"orphanDependents": true}), &json!([ORPHAN]), false);
+        check(&core::event::KIND, &plain, &json!({"propagationPolicy": "Orphan"}), &json!([]), true);
+        check(&batch::job::KIND, &plain, &json!({}), &json!([ORPHAN]), false);
+        check(&batch::job::KIND, &plain, &json!({"propagationPolicy": "Background"}), &json!([]), true);
+        let kept = json!({"metadata": {"finalizers": ["a/b", "orphan"]}});
+        check(&core::config_map::KIND, &kept, &json!({}), &json!(["a/b", "orphan"]), false);
+        check(
+            &core::config_map::KIND,
+            &kept,
+            &json!({"propagationPolicy": "Background"}),
+            &json!(["a/b"]),
+            false,
+        );
+        let first = json!({"metadata": {"finalizers": ["orphan", "a/b"]}});
+        check(&core::config_map::KIND, &first, &json!({}), &json!(["orphan", "a/b"]), false);
+        check(
+            &core::config_map::KIND,
             &first,
             &json!({"propagationPolicy": "Foreground"}),
             &json!(["a/b", FOREGROUND]),
@@ -230,19 +243,23 @@ mod tests {
                 "status": {"phase": phase},
             })
         };
-        check("pods", &pod("", "Pending"), &json!({"gracePeriodSeconds": 9}), &json!([]), true);
-        check("pods", &pod("n", "Failed"), &json!({}), &json!([]), true);
-        check("pods", &pod("n", "Running"), &json!({"gracePeriodSeconds": 0}), &json!([]), true);
-        let DeleteEffect::Changed { object, gone: false } = mark(&pod("n", "Running"), &json!({}), "pods")
+        check(&core::pod::KIND, &pod("", "Pending"), &json!({"gracePeriodSeconds": 9}), &json!([]), true);
+        check(&core::pod::KIND, &pod("n", "Failed"), &json!({}), &json!([]), true);
+        check(&core::pod::KIND, &pod("n", "Running"), &json!({"gracePeriodSeconds": 0}), &json!([]), true);
+        let DeleteEffect::Changed { object, gone: false } =
+            mark(&pod("n", "Running"), &json!({}), &core::pod::KIND, true)
         else {
             panic!("the object is removed");
         };
         assert_eq!(object["metadata"]["deletionGracePeriodSeconds"], 30);
         assert_eq!(object["metadata"]["generation"], 2);
-        assert_eq!(mark(&object, &json!({}), "pods"), DeleteEffect::Pending);
-        assert_eq!(mark(&object, &json!({"gracePeriodSeconds": 30}), "pods"), DeleteEffect::Pending);
+        assert_eq!(mark(&object, &json!({}), &core::pod::KIND, true), DeleteEffect::Pending);
+        assert_eq!(
+            mark(&object, &json!({"gracePeriodSeconds": 30}), &core::pod::KIND, true),
+            DeleteEffect::Pending
+        );
         let DeleteEffect::Changed { object, gone: true } =
-            mark(&object, &json!({"gracePeriodSeconds": 0}), "pods")
+            mark(&object, &json!({"gracePeriodSeconds": 0}), &core::pod::KIND, true)
         else {
             panic!("the object is not removed");
         };

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::apimachinery::metadata::{finalizers, is_deleting, managed_fields, manager_errors, text};
 use crate::kinds::discovery::Resource;
 use crate::kinds::object_names;
+use crate::kinds::table;
 
 /// The maximum total size of an object's annotations, in bytes.
 const TOTAL_ANNOTATION_SIZE_LIMIT_B: usize = 256 * 1024;
@@ -44,7 +45,7 @@ pub(crate) fn validate(object: &Value, old: Option<&Value>, resource: &Resource)
     if let Some(old) = old {
         errors.extend(validate_update(object, old));
     }
-    if has_finalizers_of_core(resource) {
+    if resource.custom.is_none() && table::of(resource).has_core_finalizers {
         errors.extend(unqualified_finalizers(object));
     }
     report_once(&mut errors);
@@ -136,24 +137,6 @@ fn unqualified_finalizers(object: &Value) -> Vec<FieldError> {
         FieldError::invalid(format!("metadata.finalizers[{index}]"), Value::from(name), what)
     });
     errors.take(MAX_ERRORS + 1).collect()
-}
-
-/// Returns whether finalizers without a domain must be standard Kubernetes finalizers.
-///
-/// This is the case for kinds whose metadata upstream validates according to the rules of the core group.
-///
-/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateKubeFinalizerName`.
-/// Rule: VLO-25.
-fn has_finalizers_of_core(resource: &Resource) -> bool {
-    let as_elsewhere = matches!(
-        resource.gvr.group_resource().as_str(),
-        "events"
-            | "leases.coordination.k8s.io"
-            | "poddisruptionbudgets.policy"
-            | "runtimeclasses.node.k8s.io"
-    );
-    let groups = ["apiextensions.k8s.io", "admissionregistration.k8s.io"];
-    resource.custom.is_none() && !groups.contains(&resource.gvr.group.as_str()) && !as_elsewhere
 }
 
 /// Validates the `managedFields` of an object. Does not report decoding errors.

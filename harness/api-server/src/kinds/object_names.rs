@@ -2,14 +2,14 @@
 
 use std::net::IpAddr;
 
-use kubernetes_admission::authorizer::RBAC_GROUP;
 use kubernetes_types::json::text;
 use kubernetes_types::names;
 use kubernetes_types::quoting::quote;
 use serde_json::Value;
 
 use crate::apimachinery::metadata;
-use crate::kinds::discovery::{Resource, api_services};
+use crate::kinds::discovery::Resource;
+use crate::kinds::table;
 
 /// Validates `metadata.name`. Returns no errors if the name is absent.
 ///
@@ -32,34 +32,12 @@ pub(crate) fn prefix_errors(object: &Value, resource: &Resource) -> Vec<String> 
     of_kind(&begun, object, resource)
 }
 
-/// Returns whether upstream validates the name only in its generated validation.
 fn is_by_type(resource: &Resource) -> bool {
-    let kind = resource.gvr.group_resource();
-    matches!(kind.as_str(), "replicationcontrollers" | "deviceclasses.resource.k8s.io")
+    table::of(resource).has_name_by_type
 }
 
 fn of_kind(name: &str, object: &Value, resource: &Resource) -> Vec<String> {
-    match (resource.gvr.group.as_str(), resource.gvr.resource.as_str()) {
-        // Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNamespaceName`, `ValidateServiceName`;
-        // pkg/apis/apps/validation/validation.go, `ValidateStatefulSet`.
-        ("", "namespaces") | ("apps", "statefulsets") if name.contains('.') => {
-            vec!["must not contain dots".to_owned()]
-        }
-        ("", "namespaces" | "services") | ("apps", "statefulsets") => names::dns1123_label(name),
-        // Source: kubernetes pkg/apis/rbac/validation/validation.go, `ValidateRBACName`;
-        // pkg/apis/certificates/validation/validation.go, `ValidateCertificateRequestName`. Upstream does not have
-        // further rules for the other two.
-        (RBAC_GROUP, _)
-        | ("certificates.k8s.io", "certificatesigningrequests")
-        | ("", "events")
-        | ("policy", "poddisruptionbudgets") => path_segment_errors(name),
-        ("certificates.k8s.io", "clustertrustbundles") => {
-            trust_bundle(name, text(object, &["spec", "signerName"]))
-        }
-        ("networking.k8s.io", "ipaddresses") => ip_address(name),
-        (api_services::GROUP, _) => api_service(name, object),
-        _ => names::dns1123_subdomain(name),
-    }
+    (table::of(resource).validate_name)(name, object)
 }
 
 /// Validates the name of a `ClusterTrustBundle` with this signer. The `signer` may be empty.
@@ -84,7 +62,7 @@ pub(crate) fn trust_bundle(name: &str, signer: &str) -> Vec<String> {
 /// Validates the name of an `APIService`.
 ///
 /// Source: kube-aggregator pkg/apis/apiregistration/validation/validation.go, `ValidateAPIService`.
-fn api_service(name: &str, object: &Value) -> Vec<String> {
+pub(crate) fn api_service(name: &str, object: &Value) -> Vec<String> {
     let errors = path_segment_errors(name);
     let required = format!("{}.{}", text(object, &["spec", "version"]), text(object, &["spec", "group"]));
     if errors.is_empty() && name != required {
@@ -96,7 +74,7 @@ fn api_service(name: &str, object: &Value) -> Vec<String> {
 /// Validates a name that must be an IP address in canonical form.
 ///
 /// Source: apimachinery pkg/util/validation/ip.go, `IsValidIP`.
-fn ip_address(name: &str) -> Vec<String> {
+pub(crate) fn ip_address(name: &str) -> Vec<String> {
     match name.parse::<IpAddr>().map(|address| address.to_canonical()) {
         Err(_) => vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()],
         Ok(address) if address.to_string() != name => {

@@ -19,8 +19,8 @@ use crate::apimachinery::{metadata, options};
 use crate::kinds::apiextensions::custom_resources;
 use crate::kinds::discovery::Resource;
 use crate::kinds::strategy;
-use crate::kinds::strategy::app_armor;
 use crate::kinds::strategy::create;
+use crate::kinds::table;
 use crate::registry::answer::Answer;
 use crate::registry::{body, field_manager, undecodable};
 
@@ -162,6 +162,7 @@ pub(crate) async fn admit_and_store(
     let generate = metadata::text(&mutated, "generateName").to_owned();
     let generate = if metadata::text(&mutated, "name").is_empty() { generate } else { String::new() };
     let attempts = if generate.is_empty() { 1 } else { NAME_ATTEMPTS };
+    let kind = table::of(&resource);
     let mut last = None;
     for _ in 0..attempts {
         let mut object = mutated.clone();
@@ -175,9 +176,9 @@ pub(crate) async fn admit_and_store(
         fill_in_namespace(&mut object, request)?;
         // The values allocated to a Service are held until it is stored.
         let allocation = request.registry.services.complete(&mut object, None, &resource, dry_run)?;
-        request.warnings.extend(app_armor::apply_app_armor_annotations(&mut object, &resource));
-        create::set_requester(&mut object, &resource, &request.user);
-        let shares_labels = create::shares_labels(&object, &resource);
+        request.warnings.extend((kind.apply_annotations)(&mut object));
+        (kind.set_requester)(&mut object, &request.user);
+        let shares_labels = (kind.shares_labels)(&object);
         create::prepare_for_create(&mut object, &resource);
         // Upstream copies an object with a generated name, and the copy does not share its labels.
         // Source: apiserver pkg/registry/generic/registry/store.go, `createWithGenerateNameRetry`.
@@ -284,7 +285,7 @@ async fn store(
         let answer = state.in_version_of(&object, resource).await.map_err(conversion_failed)?;
         return Ok(Answer::Object(StatusCode::CREATED, answer));
     }
-    let lacks_default = create::lacks_late_default(&object, resource);
+    let lacks_default = (table::of(resource).lacks_late_default)(&object);
     let mut object = state.to_storage(object, resource).await.map_err(conversion_failed)?;
     // Objects read from the storage have the defaults of their version.
     let has_status = object.get("status").is_some();

@@ -16,8 +16,10 @@ use super::state::State;
 use super::update::{Attempt, started_from_outdated};
 use crate::apimachinery::options::RequestOptions;
 use crate::apimachinery::{metadata, options};
-use crate::kinds::deletion::{DeleteEffect, is_graceful};
+use crate::kinds::deletion::is_graceful;
+use crate::kinds::kind::DeleteEffect;
 use crate::kinds::strategy::deletion;
+use crate::kinds::table;
 use crate::registry::answer::Answer;
 use crate::registry::{body, create, preconditions, read, undecodable, unsafe_deletion};
 use crate::storage::Key;
@@ -175,7 +177,7 @@ pub(crate) async fn delete_one(
         // the meantime.
         let (marked, gone) = if at_once { ((*stored).clone(), true) } else { (marked, gone) };
         let is_first_step = !at_once;
-        at_once = gone && !is_graceful(&stored, &resource.gvr.group_resource());
+        at_once = gone && !is_graceful(&stored, table::of(&resource));
         if at_once && is_first_step && metadata::has_finalizers(&stored) {
             match take_finalizers(request, &stored, options, delete_path, &key).await {
                 Ok(Some(shown)) => return Ok(shown),
@@ -268,13 +270,8 @@ async fn admit(
     let mut attributes = request.attributes(Operation::Delete, &resource.kind);
     admitted_name.clone_into(&mut attributes.name);
     attributes.old_object = Some((*old).clone());
-    attributes.options = Some(deletion::normalized_options(
-        &options.document,
-        stored,
-        marked,
-        &resource.gvr.group_resource(),
-        admitted_name,
-    ));
+    attributes.options =
+        Some(deletion::normalized_options(&options.document, stored, marked, &resource, admitted_name));
     attributes.dry_run = options.dry_run;
     let mut run = request.admitting.begin(attributes, TimePrecision::Seconds);
     request.admitting.mutate(&mut run).await?;

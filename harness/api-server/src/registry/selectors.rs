@@ -52,7 +52,7 @@ impl<'q> Selectors<'q> {
     pub(crate) fn for_resource(self, resource: &Resource) -> Result<Selection, Box<Status>> {
         let fields = self.fields.into_iter().map(|(path, equal, value)| {
             check_field(path, resource)?;
-            Ok(FieldRequirement { pointer: pointer(&resource.gvr.group_resource(), path), equal, value })
+            Ok(FieldRequirement { pointer: pointer(resource, path), equal, value })
         });
         Ok(Selection { labels: self.labels, fields: fields.collect::<Result<_, Box<Status>>>()? })
     }
@@ -189,7 +189,7 @@ fn field_terms(text: &str) -> Result<Vec<(&str, bool, String)>, Box<Status>> {
 /// Rule: SCH-16.
 fn check_field(path: &str, resource: &Resource) -> Result<(), Box<Status>> {
     let group_resource = resource.gvr.group_resource();
-    let known = selectable(&group_resource);
+    let known = selectable(resource);
     let is_known = if let Some(custom) = &resource.custom {
         path == "metadata.name"
             || (path == "metadata.namespace" && resource.namespaced)

@@ -441,7 +441,7 @@ async fn store(
     let goes = metadata::is_deleting(old)
         && old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) == 0
         && !metadata::has_finalizers(&new)
-        && !crate::kinds::deletion::waits_for_controllers(&new, &resource.gvr.group_resource());
+        && !(crate::kinds::table::of(resource).waits_for_controllers)(&new);
     let by_webhook = State::asks_webhook(stored, resource);
     let mut is_converted_anew = false;
     // A removed object is not converted to the storage version.

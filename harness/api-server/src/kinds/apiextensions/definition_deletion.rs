@@ -11,7 +11,7 @@ use super::custom_resources::{GROUP, RESOURCE, group_resource};
 use super::definition_status::{self, Condition, set_condition};
 use crate::apimachinery::metadata;
 use crate::kinds::deletion;
-use crate::kinds::deletion::DeleteEffect;
+use crate::kinds::kind::{DeleteEffect, Kind};
 use crate::storage::{Key, ObjectReader as _, Storage};
 
 /// The finalizer that keeps a definition until its objects are deleted.
@@ -122,7 +122,7 @@ fn delete_objects(storage: &Storage, definition: &Value) -> bool {
             namespace: metadata::text(&object, "namespace").to_owned(),
             name: metadata::text(&object, "name").to_owned(),
         };
-        let marked = deletion::mark(&object, &json!({}), &format!("{plural}.{group}"));
+        let marked = deletion::mark(&object, &json!({}), &Kind::PLAIN, false);
         let is_gone = match marked {
             DeleteEffect::Changed { gone: true, .. } => storage.remove(&key, &object).is_ok(),
             DeleteEffect::Changed { object: marked, gone: false } => {

@@ -1,6 +1,7 @@
 //! Implements `CustomResourceDefinition`s and the custom resources that they define.
 
 pub(crate) mod approval_policy;
+pub(crate) mod custom_resource_definition;
 pub(crate) mod custom_resources;
 pub(crate) mod custom_validation;
 pub(crate) mod definition_conversion;

@@ -90,6 +90,11 @@ impl Errors {
         self.unsupported = Some(Unsupported { what: what.to_owned() });
     }
 
+    /// Records that the object requires validation that admit does not support, if the result is an error.
+    pub(crate) fn note(&mut self, result: Result<(), Unsupported>) {
+        self.unsupported = result.err().or_else(|| self.unsupported.take());
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.own.len()
     }

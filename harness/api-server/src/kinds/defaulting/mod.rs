@@ -1,6 +1,6 @@
 //! Sets the defaults of the API server's scheme.
 //!
-//! Kinds that are not in [`DEFAULTS`] do not have defaults.
+//! Each kind's constant names the function that sets its defaults.
 
 pub(crate) mod autoscaling;
 pub(crate) mod core;
@@ -17,8 +17,8 @@ use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::schema;
 use serde_json::Value;
 
-use crate::kinds::common;
 use crate::kinds::defaulting::internal::through_internal;
+use crate::kinds::table;
 
 /// Sets the defaults that apply to the `apiVersion` and `kind` of `object`. Is idempotent.
 ///
@@ -35,83 +35,10 @@ pub(crate) fn set_own_defaults(object: &mut Value) {
     let meant = GroupVersionKind::from_object(object);
     // Unknown fields are not reported here.
     drop(schema::normalize(object, &meant));
-    let api_version = common::defaults::text(object, "apiVersion");
-    let kind = common::defaults::text(object, "kind");
-    let found = DEFAULTS
-        .iter()
-        .find(|(entry_version, entry_kind, _)| *entry_version == api_version && *entry_kind == kind);
-    if let Some((_, _, set)) = found {
-        set(object);
+    if let Some(set_defaults) = table::of_kind(&meant).and_then(|kind| kind.set_defaults) {
+        set_defaults(object);
     }
 }
-
-/// A function that sets the defaults of one kind.
-type SetDefaults = fn(&mut Value);
-
-/// The functions that set defaults, by `apiVersion` and `kind`.
-const DEFAULTS: &[(&str, &str, SetDefaults)] = &[
-    ("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", policies::policy),
-    ("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding", policies::binding),
-    (
-        "admissionregistration.k8s.io/v1",
-        "MutatingWebhookConfiguration",
-        kubernetes_admission::config::set_defaults,
-    ),
-    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", policies::policy),
-    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", policies::binding),
-    (
-        "admissionregistration.k8s.io/v1",
-        "ValidatingWebhookConfiguration",
-        kubernetes_admission::config::set_defaults,
-    ),
-    ("apiextensions.k8s.io/v1", "CustomResourceDefinition", extensions::custom_resource_definition),
-    ("apiregistration.k8s.io/v1", "APIService", extensions::api_service),
-    ("apps/v1", "DaemonSet", workloads::daemon_set),
-    ("apps/v1", "Deployment", workloads::deployment),
-    ("apps/v1", "ReplicaSet", workloads::replica_set),
-    ("apps/v1", "StatefulSet", workloads::stateful_set),
-    ("authentication.k8s.io/v1", "TokenRequest", extensions::token_request),
-    ("autoscaling/v1", "HorizontalPodAutoscaler", autoscaling::version_1),
-    ("autoscaling/v2", "HorizontalPodAutoscaler", autoscaling::version_2),
-    ("batch/v1", "CronJob", workloads::cron_job),
-    ("batch/v1", "Job", workloads::job),
-    ("certificates.k8s.io/v1", "PodCertificateRequest", extensions::pod_certificate_request),
-    ("coordination.k8s.io/v1", "Lease", extensions::lease),
-    ("discovery.k8s.io/v1", "EndpointSlice", extensions::endpoint_slice),
-    ("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", flow_control::flow_schema),
-    (
-        "flowcontrol.apiserver.k8s.io/v1",
-        "PriorityLevelConfiguration",
-        flow_control::priority_level_configuration,
-    ),
-    ("networking.k8s.io/v1", "Ingress", extensions::ingress),
-    ("networking.k8s.io/v1", "IngressClass", extensions::ingress_class),
-    ("networking.k8s.io/v1", "NetworkPolicy", extensions::network_policy),
-    ("policy/v1", "PodDisruptionBudget", extensions::pod_disruption_budget),
-    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", extensions::role_binding),
-    ("rbac.authorization.k8s.io/v1", "RoleBinding", extensions::role_binding),
-    ("resource.k8s.io/v1", "DeviceTaintRule", devices::device_taint_rule),
-    ("resource.k8s.io/v1", "ResourceClaim", devices::resource_claim),
-    ("resource.k8s.io/v1", "ResourceClaimTemplate", devices::resource_claim_template),
-    ("resource.k8s.io/v1", "ResourceSlice", devices::resource_slice),
-    ("scheduling.k8s.io/v1", "PriorityClass", extensions::priority_class),
-    ("storage.k8s.io/v1", "CSIDriver", storage::csi_driver),
-    ("storage.k8s.io/v1", "StorageClass", storage::storage_class),
-    ("storage.k8s.io/v1", "VolumeAttachment", storage::volume_attachment),
-    ("v1", "ConfigMap", core::config_map),
-    ("v1", "Endpoints", core::endpoints),
-    ("v1", "LimitRange", core::limit_range),
-    ("v1", "Namespace", core::namespace),
-    ("v1", "Node", core::node),
-    ("v1", "PersistentVolume", core::persistent_volume),
-    ("v1", "PersistentVolumeClaim", core::persistent_volume_claim),
-    ("v1", "Pod", pod::pod),
-    ("v1", "PodTemplate", workloads::pod_template),
-    ("v1", "ReplicationController", workloads::replication_controller),
-    ("v1", "ResourceQuota", core::resource_quota),
-    ("v1", "Secret", core::secret),
-    ("v1", "Service", core::service),
-];
 
 #[cfg(test)]
 mod tests {
@@ -148,9 +75,20 @@ mod tests {
     #[test]
     fn every_defaulted_kind_has_a_case() {
         let cases = cases();
-        for (api_version, kind, _) in DEFAULTS {
+        for (api_version, kind) in
+            table::KINDS.iter().filter(|kind| kind.set_defaults.is_some()).flat_map(|kind| {
+                let api_versions = kind.versions.iter().map(|version| {
+                    if kind.group.is_empty() {
+                        (*version).to_owned()
+                    } else {
+                        format!("{}/{version}", kind.group)
+                    }
+                });
+                api_versions.map(|api_version| (api_version, kind.kind))
+            })
+        {
             let of_kind =
-                |case: &&Value| case["input"]["apiVersion"] == *api_version && case["input"]["kind"] == *kind;
+                |case: &&Value| case["input"]["apiVersion"] == api_version && case["input"]["kind"] == kind;
             assert!(cases.iter().any(|case| of_kind(&case)), "{api_version} {kind}");
         }
     }

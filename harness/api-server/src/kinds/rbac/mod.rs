@@ -4,6 +4,8 @@ pub(crate) mod aggregation;
 pub(crate) mod bootstrap;
 pub(crate) mod policies;
 pub(crate) mod requirements;
+pub(crate) mod role_bindings;
+pub(crate) mod roles;
 pub(crate) mod validation;
 
 use serde_json::Value;

@@ -6,23 +6,15 @@ use kubernetes_types::status::{FieldError, MAX_ERRORS};
 use serde_json::{Value, json};
 
 use super::{list, text};
-use crate::kinds::discovery::Resource;
 use crate::kinds::rbac::requirements;
-
-/// Validates a role or a binding except for its metadata. Errors of generated validation come last.
-///
-/// Source: kubernetes pkg/apis/rbac/validation/validation.go; `pkg/apis/rbac/v1/zz_generated.validations.go`.
-pub(crate) fn errors(object: &Value, old: Option<&Value>, resource: &Resource) -> Vec<FieldError> {
-    match resource.gvr.resource.as_str() {
-        "roles" | "clusterroles" => role(object, resource.namespaced),
-        _ => binding(object, old, resource.namespaced),
-    }
-}
 
 /// Validates the rules and the aggregation selectors of a role.
 ///
+/// Errors of generated validation come last.
+///
+/// Source: kubernetes pkg/apis/rbac/validation/validation.go; `pkg/apis/rbac/v1/zz_generated.validations.go`.
 /// Rule: RBAC-18.
-fn role(object: &Value, is_namespaced: bool) -> Vec<FieldError> {
+pub(crate) fn role(object: &Value, is_namespaced: bool) -> Vec<FieldError> {
     let (mut errors, mut generated) = (Vec::new(), Vec::new());
     for (index, rule) in list(object, "rules").iter().enumerate() {
         if errors.len() + generated.len() > MAX_ERRORS {
@@ -92,7 +84,7 @@ fn aggregation_errors(aggregation: &Value) -> Vec<FieldError> {
 /// Validates the role and the subjects of a binding.
 ///
 /// Rule: RBAC-19, RBAC-20.
-fn binding(object: &Value, old: Option<&Value>, is_namespaced: bool) -> Vec<FieldError> {
+pub(crate) fn binding(object: &Value, old: Option<&Value>, is_namespaced: bool) -> Vec<FieldError> {
     let none = Value::Null;
     let reference = object.get("roleRef").unwrap_or(&none);
     let is_changed =

@@ -3,7 +3,6 @@
 use kubernetes_types::json::{at, set};
 use serde_json::Value;
 
-use crate::kinds::discovery::Resource;
 use crate::kinds::validation::pod::annotations::APP_ARMOR_PREFIX;
 use crate::kinds::validation::pod::security;
 use crate::kinds::validation::warnings::pod;
@@ -12,11 +11,11 @@ use crate::kinds::validation::warnings::pod;
 ///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `applyAppArmorVersionSkew`.
 /// Rule: VLO-36.
-pub(crate) fn apply_app_armor_annotations(pod: &mut Value, resource: &Resource) -> Vec<String> {
+pub(crate) fn apply_app_armor_annotations(pod: &mut Value) -> Vec<String> {
     let annotations = at(pod, &["metadata", "annotations"]);
     let is_profile = |name: &String| name.starts_with(APP_ARMOR_PREFIX);
     let has_any = annotations.as_object().is_some_and(|all| all.keys().any(is_profile));
-    if !has_any || resource.gvr.group_resource() != "pods" || at(pod, &["spec", "os", "name"]) == "windows" {
+    if !has_any || at(pod, &["spec", "os", "name"]) == "windows" {
         return Vec::new();
     }
     let annotations = annotations.clone();

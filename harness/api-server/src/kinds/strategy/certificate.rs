@@ -7,9 +7,6 @@ use serde_json::{Value, json};
 
 use crate::apimachinery::metadata;
 
-/// The resource whose conditions this module completes and validates.
-pub(crate) const RESOURCE: &str = "certificatesigningrequests.certificates.k8s.io";
-
 /// The path of the conditions in error messages.
 const CONDITIONS: &str = "status.conditions";
 

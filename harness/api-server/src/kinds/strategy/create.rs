@@ -4,11 +4,8 @@ use kubernetes_admission::attributes::UserInfo;
 use serde_json::{Value, json};
 
 use crate::apimachinery::metadata;
-use crate::kinds::apiextensions::custom_resources;
 use crate::kinds::discovery::Resource;
-use crate::kinds::strategy::{
-    TEMPLATE_GENERATION, claim, counts_generation, disabled_fields, job, pod, set_annotation,
-};
+use crate::kinds::table;
 use crate::kinds::{defaulting, strategy};
 
 /// Applies the part of the create strategy that depends only on the object.
@@ -22,52 +19,23 @@ pub(crate) fn prepare_for_create(object: &mut Value, resource: &Resource) {
     metadata::remove(object, "deletionGracePeriodSeconds");
     metadata::set(object, "uid", uuid::Uuid::new_v4().to_string().into());
     metadata::set(object, "creationTimestamp", metadata::now().into());
-    if counts_generation(resource) {
+    let kind = table::of(resource);
+    if resource.custom.is_some() || kind.starts_generation {
         metadata::set(object, "generation", 1.into());
     }
-    // The kubelet sets the status when it creates a Node.
-    let keeps_status = resource.gvr.group_resource() == "nodes";
-    if resource.has_status() && !keeps_status {
+    if resource.has_status() && !kind.keeps_status {
         reset_status(object);
     }
-    match resource.gvr.group_resource().as_str() {
-        "namespaces" => namespace(object),
-        "pods" => pod::prepare_for_create(object),
-        "persistentvolumeclaims" => {
-            claim::normalize_data_sources(object, None);
-            // The phase is a default that is set when the claim is read from the storage.
-            set_status(object, json!({}));
-        }
-        "persistentvolumes" => {
-            set_status(object, json!({"phase": "Pending", "lastPhaseTransitionTime": metadata::now()}));
-        }
-        "limitranges" if metadata::text(object, "name").is_empty() => {
-            metadata::set(object, "name", uuid::Uuid::new_v4().to_string().into());
-        }
-        "serviceaccounts" => keep_names_of_secrets(object),
-        "endpointslices.discovery.k8s.io" => drop_topology(object, None),
-        "jobs.batch" => job::generate_selector(object),
-        "daemonsets.apps" => set_annotation(object, TEMPLATE_GENERATION, "1"),
-        "customresourcedefinitions.apiextensions.k8s.io" => custom_resources::begin(object),
-        // Source: kube-aggregator pkg/registry/apiservice/strategy.go, `PrepareForCreate`.
-        "apiservices.apiregistration.k8s.io" if object.pointer("/spec/service").is_none() => {
-            let available = json!({
-                "type": "Available", "status": "True", "lastTransitionTime": metadata::now(), "reason": "Local",
-                "message": "Local APIServices are always available",
-            });
-            set_status(object, json!({"conditions": [available]}));
-        }
-        _ => {}
-    }
-    disabled_fields::drop(object, resource);
+    (kind.prepare_create)(object);
+    (kind.drop_disabled_fields)(object);
 }
 
-/// Returns whether a new object is a Job whose template has a map of labels. The map may be empty.
+/// Returns whether the template of a new Job has a map of labels. The map may be empty.
 ///
 /// In kube-apiserver, a Job without labels and its template share that map until the Job is copied or decoded again.
-pub(crate) fn shares_labels(object: &Value, resource: &Resource) -> bool {
+pub(crate) fn shares_labels(object: &Value) -> bool {
     let labels = object.pointer("/spec/template/metadata/labels");
-    resource.gvr.group_resource() == "jobs.batch" && labels.is_some_and(Value::is_object)
+    labels.is_some_and(Value::is_object)
 }
 
 /// Replaces the labels of a new Job with those of its template. [`shares_labels`] returns whether the two are shared.
@@ -84,10 +52,7 @@ pub(crate) fn share_labels(object: &mut Value) {
 ///
 /// Source: kubernetes pkg/registry/certificates/certificates/strategy.go, `PrepareForCreate`.
 /// Rule: KND-03.
-pub(crate) fn set_requester(object: &mut Value, resource: &Resource, user: &UserInfo) {
-    if resource.gvr.group_resource() != "certificatesigningrequests.certificates.k8s.io" {
-        return;
-    }
+pub(crate) fn set_requester(object: &mut Value, user: &UserInfo) {
     let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
     let requester = json!({
         "username": user.username, "uid": user.uid, "groups": user.groups, "extra": user.extra,
@@ -104,7 +69,7 @@ pub(crate) fn set_requester(object: &mut Value, resource: &Resource, user: &User
     }
 }
 
-fn namespace(object: &mut Value) {
+pub(crate) fn namespace(object: &mut Value) {
     let name = metadata::text(object, "name").to_owned();
     if let Some(spec) =
         object.as_object_mut().map(|members| members.entry("spec").or_insert_with(|| json!({})))
@@ -174,17 +139,5 @@ pub(crate) fn drop_topology(slice: &mut Value, old: Option<&Value>) {
             members.insert("nodeName".to_owned(), node.into());
         }
         members.remove("deprecatedTopology");
-    }
-}
-
-/// Returns whether a field of a new object gets its default only when the object is read from the storage.
-///
-/// These fields are the labels of a Job and the phase of a claim. The labels of a Job default to the labels of its pod
-/// template.
-pub(crate) fn lacks_late_default(object: &Value, resource: &Resource) -> bool {
-    match resource.gvr.group_resource().as_str() {
-        "jobs.batch" => !metadata::has_labels(object),
-        "persistentvolumeclaims" => true,
-        _ => false,
     }
 }

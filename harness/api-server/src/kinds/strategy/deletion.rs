@@ -8,88 +8,50 @@ use kubernetes_types::status::Status;
 use serde_json::{Value, json};
 
 use crate::apimachinery::metadata;
-use crate::kinds::apiextensions::definition_deletion;
 use crate::kinds::deletion;
-use crate::kinds::deletion::DeleteEffect;
 use crate::kinds::discovery::Resource;
-use crate::kinds::strategy::TEMPLATE_GENERATION;
-
-/// The resources whose DELETE returns the deleted object; the others return a Status.
-///
-/// Source: `ReturnDeletedObject` in kubernetes `pkg/registry/*/*/storage/storage.go`.
-const RETURNS_DELETED_OBJECT: [&str; 18] = [
-    "namespaces",
-    "persistentvolumes",
-    "persistentvolumeclaims",
-    "pods",
-    "podtemplates",
-    "resourcequotas",
-    "services",
-    "serviceaccounts",
-    "deviceclasses.resource.k8s.io",
-    "resourceclaims.resource.k8s.io",
-    "resourceclaimtemplates.resource.k8s.io",
-    "resourcepoolstatusrequests.resource.k8s.io",
-    "resourceslices.resource.k8s.io",
-    "csidrivers.storage.k8s.io",
-    "csinodes.storage.k8s.io",
-    "storageclasses.storage.k8s.io",
-    "volumeattachments.storage.k8s.io",
-    "volumeattributesclasses.storage.k8s.io",
-];
-
-const CUSTOM_RESOURCE_DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+use crate::kinds::kind::DeleteEffect;
+use crate::kinds::table;
 
 /// Returns whether a DELETE returns the deleted object instead of a Status.
 pub(crate) fn returns_deleted_object(resource: &Resource) -> bool {
-    RETURNS_DELETED_OBJECT.contains(&resource.gvr.group_resource().as_str())
+    table::of(resource).returns_deleted_object
 }
 
-/// Returns whether the resource is `customresourcedefinitions`.
+/// Returns whether the objects of a resource define custom resources.
 pub(crate) fn is_definition(resource: &Resource) -> bool {
-    resource.gvr.group_resource() == CUSTOM_RESOURCE_DEFINITIONS
+    table::of(resource).is_definition
 }
 
 /// Rejects the deletion of an object that cannot be deleted.
 ///
 /// # Errors
-/// Returns 403 for a system priority class.
+/// Returns 403 with the reason.
 ///
-/// Source: kubernetes pkg/registry/scheduling/priorityclass/storage/storage.go, `Delete`. Upstream does not check the
-/// deletion of a collection.
 /// Rule: KND-17.
 pub(crate) fn check_deletion(resource: &Resource, name: &str) -> Result<(), Box<Status>> {
-    let is_system = ["system-node-critical", "system-cluster-critical"].contains(&name);
-    if !is_system || resource.gvr.group_resource() != "priorityclasses.scheduling.k8s.io" {
-        return Ok(());
+    match (table::of(resource).forbids_deletion)(name) {
+        None => Ok(()),
+        Some(why) => Err(Box::new(Status::forbidden(&resource.gvr.group, &resource.gvr.resource, name, why))),
     }
-    let why = "this is a system priority class and cannot be deleted";
-    Err(Box::new(Status::forbidden(&resource.gvr.group, &resource.gvr.resource, name, why)))
 }
 
 /// Returns the warning for a DELETE with these options.
 ///
-/// Source: kubernetes pkg/registry/batch/job/storage/storage.go, `Delete` and `DeleteCollection`.
 /// Rule: KND-07.
 pub(crate) fn deletion_warning(resource: &Resource, options: &Value) -> Option<&'static str> {
     let is_decided = ["propagationPolicy", "orphanDependents"]
         .iter()
         .any(|field| options.get(field).is_some_and(|value| !value.is_null()));
-    (resource.gvr.group_resource() == "jobs.batch" && !is_decided).then_some(
-        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or \
-         set propagationPolicy=Orphan to suppress this warning",
-    )
+    table::of(resource).deletion_warning.filter(|_| !is_decided)
 }
 
 /// Returns the message for a failed precondition; `None` if the resource does not check preconditions itself.
 ///
 /// `by_name` is false for the deletion of a collection.
 pub(crate) fn failed_precondition(resource: &Resource, by_name: bool) -> Option<&'static str> {
-    match resource.gvr.group_resource().as_str() {
-        CUSTOM_RESOURCE_DEFINITIONS if by_name => Some("precondition failed"),
-        "namespaces" => Some("Precondition failed"),
-        _ => None,
-    }
+    let [of_name, of_collection] = table::of(resource).failed_precondition;
+    if by_name { of_name } else { of_collection }
 }
 
 /// Returns the effect of a DELETE. `by_name` is false for the deletion of a collection.
@@ -99,10 +61,7 @@ pub(crate) fn mark_as_deleting(
     resource: &Resource,
     by_name: bool,
 ) -> DeleteEffect {
-    if by_name && is_definition(resource) && !metadata::is_deleting(stored) {
-        return DeleteEffect::Changed { object: definition_deletion::mark(stored), gone: false };
-    }
-    deletion::mark(stored, options, &resource.gvr.group_resource())
+    deletion::mark(stored, options, table::of(resource), by_name)
 }
 
 /// Returns an empty object of the kind, as the server encodes it from the internal type.
@@ -116,16 +75,7 @@ pub(crate) fn empty_object(resource: &Resource) -> Value {
     }
     set(&mut nothing, &["metadata"], json!({}));
     schema::normalize(&mut nothing, kind);
-    match resource.gvr.group_resource().as_str() {
-        "deployments.apps" | "replicasets.apps" | "statefulsets.apps" => {
-            set(&mut nothing, &["spec", "replicas"], 0);
-        }
-        "daemonsets.apps" => {
-            let annotations = json!({TEMPLATE_GENERATION: "0"});
-            set(&mut nothing, &["metadata", "annotations"], annotations);
-        }
-        _ => {}
-    }
+    (table::of(resource).fill_empty)(&mut nothing);
     nothing
 }
 
@@ -141,7 +91,7 @@ pub(crate) fn normalized_options(
     options: &Value,
     stored: &Value,
     marked: &Value,
-    resource: &str,
+    resource: &Resource,
     name: &str,
 ) -> Value {
     let mut options = options.clone();
@@ -149,15 +99,16 @@ pub(crate) fn normalized_options(
     if !name.is_empty() && grace.is_some_and(|seconds| seconds < 0) {
         set(&mut options, &["gracePeriodSeconds"], 1);
     }
-    let is_named_definition = resource == CUSTOM_RESOURCE_DEFINITIONS && !name.is_empty();
-    if (resource == "namespaces" || is_named_definition)
+    let kind = table::of(resource);
+    let [of_name, of_collection] = kind.has_uid_precondition;
+    if (if name.is_empty() { of_collection } else { of_name })
         && let Some(members) = options.as_object_mut()
         && let Some(preconditions) =
             members.entry("preconditions").or_insert_with(|| json!({})).as_object_mut()
     {
         preconditions.entry("uid").or_insert_with(|| metadata::text(marked, "uid").into());
     }
-    if deletion::is_graceful(stored, resource)
+    if deletion::is_graceful(stored, kind)
         && !name.is_empty()
         && let Some(seconds) = marked.pointer("/metadata/deletionGracePeriodSeconds")
     {

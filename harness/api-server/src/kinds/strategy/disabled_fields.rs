@@ -6,10 +6,8 @@
 
 use serde_json::Value;
 
-use crate::kinds::discovery::Resource;
-
 /// The path of a field: member names, and `*` for each item of a list or each value of a map.
-type Path = &'static [&'static str];
+pub(crate) type Path = &'static [&'static str];
 
 const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
@@ -63,7 +61,7 @@ const OF_POD_STATUSES: &[Path] = &[
 ];
 
 /// The `ResourceClaim` fields that belong to the feature gate `DRADerivedAttributes`.
-const OF_CLAIMS: &[Path] = &[
+pub(crate) const OF_CLAIMS: &[Path] = &[
     &["devices", "requests", "*", "exactly", "derivedAttributes"],
     &["devices", "requests", "*", "firstAvailable", "*", "derivedAttributes"],
 ];
@@ -72,7 +70,7 @@ const OF_CLAIMS: &[Path] = &[
 ///
 /// The feature gates are `DRADeviceCompatibilityGroups`, `DRANodeAllocatableResources`, `DRAListTypeAttributes`,
 /// `DRAPartitionableDevicesType`, and `DRAOptionalNodeOperations`.
-const OF_SLICES: &[Path] = &[
+pub(crate) const OF_SLICES: &[Path] = &[
     &["devices", "*", "consumesCounters", "*", "compatibilityGroups"],
     &["devices", "*", "nodeAllocatableResources"],
     &["devices", "*", "attributes", "*", "bools"],
@@ -83,57 +81,39 @@ const OF_SLICES: &[Path] = &[
     &["skipNodeOperations"],
 ];
 
-/// Removes the disabled fields from an object before it is stored.
+/// Removes the disabled fields from a Pod before it is stored.
 ///
 /// Source: kubernetes `pkg/features/kube_features.go`, pkg/api/pod/util.go, `dropDisabledFields` and
-/// `dropDisabledPodStatusFields`; `DropDisabledFields` in `pkg/api/{job,resourceclaimspec}/util.go`;
-/// `dropDisabledFields` and similar functions in `pkg/registry/*/*/strategy.go`.
+/// `dropDisabledPodStatusFields`.
 /// Rule: KND-19.
-pub(crate) fn drop(object: &mut Value, resource: &Resource) {
-    let kind = resource.gvr.group_resource();
-    match kind.as_str() {
-        "pods" => {
-            drop_of_pod(object.get_mut("spec"));
-            drop_all(object.get_mut("status"), OF_POD_STATUSES);
-        }
-        "podtemplates" => drop_of_pod(object.pointer_mut("/template/spec")),
-        "replicationcontrollers"
-        | "daemonsets.apps"
-        | "deployments.apps"
-        | "replicasets.apps"
-        | "statefulsets.apps" => drop_of_pod(object.pointer_mut("/spec/template/spec")),
-        "jobs.batch" => drop_of_job(object.get_mut("spec")),
-        "cronjobs.batch" => drop_of_job(object.pointer_mut("/spec/jobTemplate/spec")),
-        // These spec and status fields belong to dynamic kubelet configuration, which was removed.
-        "nodes" => {
-            drop_all(object.get_mut("spec"), &[&["configSource"], &["podPreemptionPolicy"]]);
-            drop_all(object.get_mut("status"), &[&["config"]]);
-        }
-        "persistentvolumeclaims" => drop_all(object.get_mut("status"), &[&["healthStatus"]]),
-        "csinodes.storage.k8s.io" => drop_all(object.get_mut("status"), &[&["storageHealth"]]),
-        // Gate: `CoordinatedLeaderElection`.
-        "leases.coordination.k8s.io" => {
-            drop_all(object.get_mut("spec"), &[&["strategy"], &["preferredHolder"]]);
-        }
-        "resourceclaims.resource.k8s.io" => {
-            drop_all(object.get_mut("spec"), OF_CLAIMS);
-            let results = &["allocation", "devices", "results", "*", "skipNodeOperations"];
-            drop_all(object.get_mut("status"), &[results]);
-        }
-        "resourceclaimtemplates.resource.k8s.io" => drop_all(object.pointer_mut("/spec/spec"), OF_CLAIMS),
-        "resourceslices.resource.k8s.io" => drop_all(object.get_mut("spec"), OF_SLICES),
-        _ => {}
-    }
+pub(crate) fn drop_of_pod_object(object: &mut Value) {
+    drop_of_pod(object.get_mut("spec"));
+    drop_all(object.get_mut("status"), OF_POD_STATUSES);
+}
+
+/// Removes the disabled fields from the pod template of a workload.
+pub(crate) fn drop_of_template(object: &mut Value) {
+    drop_of_pod(object.pointer_mut("/spec/template/spec"));
+}
+
+/// Removes the disabled fields from a `ResourceClaim`.
+///
+/// Source: kubernetes pkg/api/resourceclaimspec/util.go, `DropDisabledFields`;
+/// pkg/registry/resource/resourceclaim/strategy.go, `dropDisabledFields`.
+pub(crate) fn drop_of_claim(object: &mut Value) {
+    drop_all(object.get_mut("spec"), OF_CLAIMS);
+    let results = &["allocation", "devices", "results", "*", "skipNodeOperations"];
+    drop_all(object.get_mut("status"), &[results]);
 }
 
 /// Removes the Job fields that belong to the feature gate `WorkloadWithJob`.
-fn drop_of_job(spec: Option<&mut Value>) {
+pub(crate) fn drop_of_job(spec: Option<&mut Value>) {
     let Some(spec) = spec else { return };
     drop_at(spec, &["scheduling"]);
     drop_of_pod(spec.pointer_mut("/template/spec"));
 }
 
-fn drop_of_pod(spec: Option<&mut Value>) {
+pub(crate) fn drop_of_pod(spec: Option<&mut Value>) {
     let Some(spec) = spec else { return };
     for path in OF_PODS {
         drop_at(spec, path);
@@ -161,7 +141,7 @@ fn drop_stop_signal(container: &mut Value) {
     }
 }
 
-fn drop_all(owner: Option<&mut Value>, paths: &[Path]) {
+pub(crate) fn drop_all(owner: Option<&mut Value>, paths: &[Path]) {
     let Some(owner) = owner else { return };
     for path in paths {
         drop_at(owner, path);

@@ -16,7 +16,6 @@ pub(crate) mod update;
 use std::collections::HashSet;
 
 use kubernetes_admission::attributes::GroupVersionKind;
-use kubernetes_admission::authorizer::RBAC_GROUP;
 use kubernetes_admission::cluster_state::ClusterState;
 use kubernetes_admission::config;
 use kubernetes_admission::config::ConfigError;
@@ -25,10 +24,12 @@ use kubernetes_types::status::{FieldError, Status};
 use serde_json::{Value, json};
 
 use crate::apimachinery::metadata;
-use crate::kinds::apiextensions::{custom_resources, custom_validation, definitions};
+use crate::kinds::apiextensions::{custom_validation, definitions};
+use crate::kinds::common::warnings::Warnings;
 use crate::kinds::discovery::Resource;
-use crate::kinds::validation::devices;
-use crate::kinds::{metadata_validation, rbac, strategy, validation, webhook_configurations};
+use crate::kinds::kind::{FieldPath, Kind, StatusKeeps};
+use crate::kinds::table;
+use crate::kinds::{metadata_validation, validation};
 
 /// The characters in the random suffixes of generated names.
 ///
@@ -43,69 +44,6 @@ const RANDOM_LENGTH: usize = 5;
 ///
 /// Source: apiserver pkg/storage/names/generate.go.
 const MAX_GENERATED_NAME_LENGTH: usize = 63 - RANDOM_LENGTH;
-
-/// The resources whose strategy increments `metadata.generation`.
-///
-/// Source: `PrepareForCreate` in kubernetes `pkg/registry/*/*/strategy.go`; apiextensions-apiserver
-/// pkg/registry/customresourcedefinition/strategy.go.
-const GENERATION_RESOURCES: [&str; 28] = [
-    "horizontalpodautoscalers.autoscaling",
-    "pods",
-    "replicationcontrollers",
-    "podtemplates",
-    "deployments.apps",
-    "replicasets.apps",
-    "daemonsets.apps",
-    "statefulsets.apps",
-    "jobs.batch",
-    "cronjobs.batch",
-    "poddisruptionbudgets.policy",
-    "ingresses.networking.k8s.io",
-    "ingressclasses.networking.k8s.io",
-    "networkpolicies.networking.k8s.io",
-    "endpointslices.discovery.k8s.io",
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
-    "validatingwebhookconfigurations.admissionregistration.k8s.io",
-    "validatingadmissionpolicies.admissionregistration.k8s.io",
-    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
-    "mutatingadmissionpolicies.admissionregistration.k8s.io",
-    "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
-    "customresourcedefinitions.apiextensions.k8s.io",
-    "flowschemas.flowcontrol.apiserver.k8s.io",
-    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
-    "priorityclasses.scheduling.k8s.io",
-    "deviceclasses.resource.k8s.io",
-    "devicetaintrules.resource.k8s.io",
-    "resourceslices.resource.k8s.io",
-];
-
-/// The resources whose updates require a resource version.
-///
-/// Source: `AllowUnconditionalUpdate` in kubernetes `pkg/registry/*/*/strategy.go`, apiextensions-apiserver
-/// `pkg/registry/*/strategy.go` and kube-aggregator pkg/registry/apiservice/strategy.go.
-/// Rule: POL-B.
-const CONDITIONAL_UPDATE_RESOURCES: [&str; 20] = [
-    "clustertrustbundles.certificates.k8s.io",
-    "podcertificaterequests.certificates.k8s.io",
-    "devicetaintrules.resource.k8s.io",
-    "runtimeclasses.node.k8s.io",
-    "storageversionmigrations.storagemigration.k8s.io",
-    "poddisruptionbudgets.policy",
-    "csidrivers.storage.k8s.io",
-    "csistoragecapacities.storage.k8s.io",
-    "csinodes.storage.k8s.io",
-    "volumeattachments.storage.k8s.io",
-    "leases.coordination.k8s.io",
-    "leasecandidates.coordination.k8s.io",
-    "mutatingadmissionpolicies.admissionregistration.k8s.io",
-    "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
-    "validatingadmissionpolicies.admissionregistration.k8s.io",
-    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
-    "validatingwebhookconfigurations.admissionregistration.k8s.io",
-    "customresourcedefinitions.apiextensions.k8s.io",
-    "apiservices.apiregistration.k8s.io",
-];
 
 /// The `apps/v1` annotation for the template generation of a `DaemonSet`. The internal type has a field for it.
 pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
@@ -125,76 +63,41 @@ pub(crate) fn generated_name(base: &str) -> String {
     base.get(..end).unwrap_or_default().chars().chain(suffix).collect()
 }
 
-pub(crate) fn counts_generation(resource: &Resource) -> bool {
-    resource.custom.is_some() || GENERATION_RESOURCES.contains(&resource.gvr.group_resource().as_str())
-}
-
 /// Returns the fields whose ownership a write of this resource or subresource does not change.
 ///
 /// Source: `GetResetFields` in kubernetes `pkg/registry/*/*/strategy.go` and in apiextensions-apiserver
 /// `pkg/registry/customresource/{strategy,status_strategy}.go`.
-pub(crate) fn reset_fields(resource: &Resource, subresource: &str) -> &'static [&'static [&'static str]] {
-    match (subresource, resource.gvr.group_resource().as_str()) {
-        ("status", kind) if resource.custom.is_some() || strategy::update::keeps_metadata(kind) => {
+pub(crate) fn reset_fields(resource: &Resource, subresource: &str) -> &'static [FieldPath] {
+    let kind = table::of(resource);
+    if let Some(fields) = Kind::on(kind.reset_fields, subresource) {
+        return fields;
+    }
+    match subresource {
+        "status" if resource.custom.is_some() || !matches!(kind.status_keeps, StatusKeeps::Fields(_)) => {
             &[&["metadata"], &["spec"]]
         }
-        ("status", "deployments.apps") => &[&["spec"], &["metadata", "labels"]],
-        ("status", "pods") => {
-            &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]
-        }
-        ("status", "certificatesigningrequests.certificates.k8s.io") => {
-            &[&["spec"], &["status", "conditions"]]
-        }
-        ("status", _) => &[&["spec"]],
-        ("", "certificatesigningrequests.certificates.k8s.io") => &[&["spec"], &["status"]],
-        ("approval", _) => &[&["spec"], &["status", "certificate"]],
+        "status" => &[&["spec"]],
         // Some of these subresources discard changes to fields but still change the ownership.
-        ("scale" | "binding" | "eviction" | "token" | "ephemeralcontainers" | "resize", _) => &[],
+        "scale" | "binding" | "eviction" | "token" | "ephemeralcontainers" | "resize" => &[],
         _ if resource.has_status() => &[&["status"]],
         _ => &[],
     }
 }
 
-/// The resources whose objects an update creates if they do not exist.
-///
-/// Source: `AllowCreateOnUpdate` in kubernetes `pkg/registry/*/*/strategy.go`.
-const CREATE_ON_UPDATE_RESOURCES: [&str; 11] = [
-    "runtimeclasses.node.k8s.io",
-    "rolebindings.rbac.authorization.k8s.io",
-    "clusterrolebindings.rbac.authorization.k8s.io",
-    "roles.rbac.authorization.k8s.io",
-    "clusterroles.rbac.authorization.k8s.io",
-    "leases.coordination.k8s.io",
-    "leasecandidates.coordination.k8s.io",
-    "limitranges",
-    "events",
-    "services",
-    "endpoints",
-];
-
 /// Returns whether an update creates a missing object.
 ///
 /// Rule: APY-21.
 pub(crate) fn allows_creation_by_update(resource: &Resource) -> bool {
-    let name = format!("{}.{}", resource.gvr.resource, resource.storage_group());
-    CREATE_ON_UPDATE_RESOURCES.contains(&name.trim_end_matches('.'))
+    table::of(resource).is_created_by_update
 }
 
 /// Returns whether an update may omit the resource version.
 ///
-/// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go for custom resources; else see the table.
+/// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go for custom resources;
+/// `AllowUnconditionalUpdate` in kubernetes `pkg/registry/*/*/strategy.go` for other kinds.
+/// Rule: POL-B.
 pub(crate) fn allows_unconditional_update(resource: &Resource) -> bool {
-    resource.custom.is_none()
-        && !CONDITIONAL_UPDATE_RESOURCES.contains(&resource.gvr.group_resource().as_str())
-}
-
-/// Returns whether the metadata of a new object is validated only if there are no other errors.
-///
-/// Source: kubernetes pkg/apis/policy/validation/validation.go, `ValidatePodDisruptionBudget`, which leaves it to
-/// apiserver pkg/registry/rest/create.go, `ValidateCreate`; pkg/apis/core/validation/events.go, `ValidateEventCreate`.
-/// Rule: VLO-22.
-fn validates_metadata_last(resource: &Resource) -> bool {
-    ["poddisruptionbudgets.policy", "events"].contains(&resource.gvr.group_resource().as_str())
+    resource.custom.is_none() && !table::of(resource).requires_resource_version
 }
 
 /// Validates an object of any kind.
@@ -224,11 +127,11 @@ pub(crate) fn validate_after(
     subresource: &str,
     warnings: &mut Vec<String>,
 ) -> Result<(), Box<Status>> {
-    let (group, plural) = (resource.gvr.group.as_str(), resource.gvr.resource.as_str());
     if resource.custom.is_some() {
         return custom_validation::validate(object, old, resource, subresource, warnings);
     }
-    let is_configuration = is_configuration(resource);
+    let kind = table::of(resource);
+    let is_configuration = kind.is_webhook_configuration;
     let mut errors = match old {
         Some(old) if is_configuration => {
             let (mut errors, others): (Vec<_>, Vec<_>) = config::validate_update(object, old)
@@ -239,26 +142,18 @@ pub(crate) fn validate_after(
             errors
         }
         None if is_configuration => config::validate(object),
-        Some(old) if group == custom_resources::GROUP => {
-            metadata_validation::validate_repeatedly(object, old, resource)
-        }
+        Some(old) if kind.is_definition => metadata_validation::validate_repeatedly(object, old, resource),
         old => metadata_validation::validate(object, old, resource),
     };
     errors.splice(..0, first);
-    if resource.gvr.group_resource() == "namespaces" {
-        errors.extend(wrong_phase(object));
-    }
-    if group == RBAC_GROUP {
-        errors.extend(rbac::validation::errors(object, old, resource));
-    }
     let further = validation::errors(object, old, resource, subresource);
     let further = further.map_err(|unsupported| Status::unsupported(&unsupported))?;
-    if old.is_none() && validates_metadata_last(resource) && !further.is_empty() {
+    if old.is_none() && kind.validates_metadata_last && !further.is_empty() {
         errors = further;
     } else {
         errors.extend(further);
     }
-    if group == custom_resources::GROUP && plural == custom_resources::RESOURCE {
+    if kind.is_definition {
         warnings.extend(definitions::validate(object, old, subresource, errors)?);
         return Ok(());
     }
@@ -280,10 +175,7 @@ pub(crate) fn validate_after(
 /// # Errors
 /// Returns 501 for constructs that admit does not support.
 pub(crate) fn canonicalize(object: &mut Value, resource: &Resource) -> Result<(), Box<Status>> {
-    match resource.gvr.group_resource().as_str() {
-        "customresourcedefinitions.apiextensions.k8s.io" => definitions::coerce_defaults(object),
-        _ => Ok(()),
-    }
+    (table::of(resource).canonicalize)(object)
 }
 
 /// Returns an error for admin access to devices if the namespace does not allow it.
@@ -294,24 +186,20 @@ pub(crate) fn admin_access(
     subresource: &str,
     state: &dyn ClusterState,
 ) -> Option<FieldError> {
-    let kind = resource.gvr.group_resource();
-    devices::admin_access(object, old, &kind, subresource, |name| state.namespace(name))
+    (table::of(resource).admin_access)(object, old, subresource, &|name| state.namespace(name))
 }
 
-/// Validates the conditions of a `CertificateSigningRequest` in an update of its status or its approval.
+/// Validates an object in an update of a subresource, after other validation.
 ///
 /// # Errors
-/// Returns 422 for an invalid condition.
+/// Returns 422 for an invalid object.
 pub(crate) fn validate_conditions(
     object: &Value,
     old: &Value,
     resource: &Resource,
     subresource: &str,
 ) -> Result<(), Box<Status>> {
-    if resource.gvr.group_resource() != certificate::RESOURCE || subresource.is_empty() {
-        return Ok(());
-    }
-    let errors = certificate::errors(object, old, subresource);
+    let errors = (table::of(resource).validate_after)(object, old, subresource);
     if errors.is_empty() {
         return Ok(());
     }
@@ -322,30 +210,12 @@ pub(crate) fn validate_conditions(
 /// Returns an error if the phase of a Namespace does not match its deletion timestamp.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNamespaceStatusUpdate`.
-fn wrong_phase(namespace: &Value) -> Option<FieldError> {
+pub(crate) fn wrong_phase(namespace: &Value) -> Option<FieldError> {
     let phase = text(namespace, &["status", "phase"]);
     let (only, when) =
         if metadata::is_deleting(namespace) { ("Terminating", "not ") } else { ("Active", "") };
     let why = format!("may only be '{only}' if `deletionTimestamp` is {when}empty");
     (phase != only).then(|| FieldError::invalid("status.Phase", Value::from(phase), why))
-}
-
-/// Returns whether the objects of a resource are webhook configurations.
-pub(crate) fn is_configuration(resource: &Resource) -> bool {
-    let plural = resource.gvr.resource.as_str();
-    resource.gvr.group == webhook_configurations::GROUP
-        && [webhook_configurations::MUTATING, webhook_configurations::VALIDATING].contains(&plural)
-}
-
-/// Returns whether setting an absent list or map to an empty list or map counts as a change.
-///
-/// The strategies of other resources treat absent and empty fields alike.
-///
-/// Source: `reflect.DeepEqual` in `PrepareForUpdate` in kubernetes
-/// `pkg/registry/admissionregistration/*webhookconfiguration/strategy.go` and
-/// pkg/registry/networking/networkpolicy/strategy.go.
-pub(crate) fn counts_empty_fields(resource: &Resource) -> bool {
-    is_configuration(resource) || resource.gvr.group_resource() == "networkpolicies.networking.k8s.io"
 }
 
 /// Returns the server's warnings about an object, without the warnings of webhooks.
@@ -358,14 +228,13 @@ pub(crate) fn warnings(
     if resource.custom.is_some() {
         return unqualified_finalizers(object, old);
     }
-    if !is_configuration(resource) {
-        return validation::warnings::warnings(object, old, resource, subresource);
+    let (kind, mut warnings) = (table::of(resource), Warnings::default());
+    match subresource {
+        "" => (kind.warn)(&mut warnings, object, old),
+        "status" => (kind.warn_status)(&mut warnings, object),
+        _ => {}
     }
-    let mut warnings = config::warnings(object);
-    if old.is_some() {
-        warnings.extend(config::update_warnings(object));
-    }
-    warnings
+    warnings.into_texts()
 }
 
 /// Returns warnings about new finalizers that are not domain-qualified.

@@ -9,42 +9,10 @@ use kubernetes_types::schema::{EmptyFields, Type};
 use serde_json::Value;
 
 use crate::apimachinery::metadata;
-use crate::kinds::apiextensions::definition_update;
 use crate::kinds::discovery::Resource;
-use crate::kinds::strategy::{
-    TEMPLATE_GENERATION, certificate, claim, counts_empty_fields, counts_generation, create, disabled_fields,
-    pod, service, set_annotation, set_label,
-};
+use crate::kinds::kind::{Changes, Kind, StatusKeeps};
+use crate::kinds::table;
 use crate::kinds::validation::devices;
-
-/// The resources whose `/status` does not change labels, annotations, finalizers, or owner references.
-///
-/// Source: `ResetObjectMetaForStatus` in kubernetes `pkg/registry/*/*/strategy.go`; kube-aggregator
-/// pkg/registry/apiservice/strategy.go.
-const STATUS_KEEPS_METADATA: [&str; 11] = [
-    "apiservices.apiregistration.k8s.io",
-    "podcertificaterequests.certificates.k8s.io",
-    "servicecidrs.networking.k8s.io",
-    "storageversionmigrations.storagemigration.k8s.io",
-    "resourceclaims.resource.k8s.io",
-    "devicetaintrules.resource.k8s.io",
-    "volumeattachments.storage.k8s.io",
-    "csinodes.storage.k8s.io",
-    "validatingadmissionpolicies.admissionregistration.k8s.io",
-    "flowschemas.flowcontrol.apiserver.k8s.io",
-    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
-];
-
-/// The resources whose `/status` copies all metadata, including the UID, from the stored object.
-///
-/// Source: `PrepareForUpdate` in kubernetes `pkg/registry/flowcontrol/*/strategy.go`.
-const STATUS_KEEPS_ALL_METADATA: [&str; 2] =
-    ["flowschemas.flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"];
-
-/// Returns whether the `/status` of a resource changes only the status; `resource` includes the group.
-pub(crate) fn keeps_metadata(resource: &str) -> bool {
-    STATUS_KEEPS_METADATA.contains(&resource)
-}
 
 /// Applies the update strategy of a resource to `object`.
 ///
@@ -67,111 +35,31 @@ pub(crate) fn prepare_for_update(object: &mut Value, old: &Value, resource: &Res
             }
         }
     }
-    if resource.gvr.group_resource() == "namespaces" {
-        let name = metadata::text(object, "name").to_owned();
-        set_label(object, "kubernetes.io/metadata.name", &name);
-    }
-    if subresource == "status" {
-        keep_all_but_status(object, old, resource);
-        complete_status(object, old, resource);
-    } else if subresource == "ephemeralcontainers" {
-        pod::keep_all_but_ephemeral_containers(object, old);
-    } else if subresource == "resize" {
-        pod::keep_all_but_resources(object, old);
-    } else if subresource == "approval" {
-        certificate::keep_all_but_conditions(object, old);
-    } else if resource.has_status() {
-        keep(object, old, "status");
-        if resource.gvr.group_resource() == "namespaces" && subresource != "finalize" {
-            keep(object, old, "spec");
+    let kind = table::of(resource);
+    match (subresource, Kind::on(kind.prepare_subresources, subresource)) {
+        ("status", _) => {
+            keep_all_but_status(object, old, resource);
+            (kind.prepare_status)(object, old);
         }
+        (_, Some(prepare)) => prepare(object, old),
+        _ if resource.has_status() => keep(object, old, "status"),
+        _ => {}
     }
     if subresource.is_empty() {
-        complete(object, old, resource);
+        (kind.prepare_update)(object, old);
     }
-    disabled_fields::drop(object, resource);
-    if resource.gvr.group_resource() == "daemonsets.apps" {
-        let pointer = format!("/metadata/annotations/{TEMPLATE_GENERATION}");
-        let generation = old.pointer(&pointer).and_then(Value::as_str).unwrap_or_default();
-        let mut generation: i64 = generation.parse().unwrap_or(0);
-        if differs(object, old, resource, &["spec", "template"]) {
-            generation = generation.wrapping_add(1);
-        }
-        set_annotation(object, TEMPLATE_GENERATION, &generation.to_string());
-    }
+    (kind.drop_disabled_fields)(object);
     let changed = subresource != "status" && counts_change(object, old, resource);
     metadata::set(object, "generation", generation(old).wrapping_add(changed.into()).into());
-    // The generation is already set, so that setting the removed field counts as a change.
-    if subresource.is_empty() && resource.gvr.group_resource() == "endpointslices.discovery.k8s.io" {
-        create::drop_topology(object, Some(old));
-    }
-}
-
-/// Applies the resource-specific part of the strategy for an update of the object.
-///
-/// Source: `PrepareForUpdate` in kubernetes `pkg/registry/*/*/strategy.go`.
-fn complete(object: &mut Value, old: &Value, resource: &Resource) {
-    match resource.gvr.group_resource().as_str() {
-        "secrets" if object.get("type").and_then(Value::as_str).is_none_or(str::is_empty) => {
-            keep(object, old, "type");
-        }
-        "serviceaccounts" => create::keep_names_of_secrets(object),
-        "persistentvolumeclaims" => claim::normalize_data_sources(object, Some(old)),
-        "certificatesigningrequests.certificates.k8s.io" => keep(object, old, "spec"),
-        "devicetaintrules.resource.k8s.io" => {
-            let changed = |field: &str| {
-                let pointer = format!("/spec/taint/{field}");
-                object.pointer(&pointer) != old.pointer(&pointer)
-            };
-            // A taint with a new effect counts as newly added.
-            if changed("effect")
-                && !changed("timeAdded")
-                && let Some(taint) = object.pointer_mut("/spec/taint").and_then(Value::as_object_mut)
-            {
-                taint.insert("timeAdded".to_owned(), metadata::now().into());
-            }
-        }
-        "services" => service::drop_type_dependent_fields(object, old),
-        "customresourcedefinitions.apiextensions.k8s.io" => definition_update::note_storage_version(object),
-        _ => {}
-    }
-}
-
-/// Applies the resource-specific part of the strategy for an update of the status.
-///
-/// Source: `PrepareForUpdate` of the status strategies in kubernetes `pkg/registry/*/*/strategy.go`.
-fn complete_status(object: &mut Value, old: &Value, resource: &Resource) {
-    match resource.gvr.group_resource().as_str() {
-        "pods" => keep_in_status_of_pod(object, old),
-        "persistentvolumes" => {
-            let status =
-                |object: &Value, field: &str| object["status"].get(field).cloned().unwrap_or_default();
-            let is_same = |field: &str| status(object, field) == status(old, field);
-            let since = status(object, LAST_PHASE_TRANSITION_TIME);
-            let kept = if !is_same("phase") && (since.is_null() || is_same(LAST_PHASE_TRANSITION_TIME)) {
-                metadata::now().into()
-            } else if is_same("phase") && since.is_null() {
-                status(old, LAST_PHASE_TRANSITION_TIME)
-            } else {
-                return;
-            };
-            if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut)
-                && !kept.is_null()
-            {
-                status.insert(LAST_PHASE_TRANSITION_TIME.to_owned(), kept);
-            }
-        }
-        certificate::RESOURCE => certificate::complete_conditions(object, old),
-        "resourceclaims.resource.k8s.io" => drop_deallocated_devices(object, old),
-        _ => {}
-    }
+    // The generation is already set, so that a field that this function removes counts as a change.
+    (kind.finish_update)(object, old, Type::for_kind(&kind_of(object, resource)));
 }
 
 /// Removes the status of devices that are no longer allocated.
 ///
 /// Source: kubernetes pkg/registry/resource/resourceclaim/strategy.go, `dropDeallocatedStatusDevices`.
 /// Rule: VLO-47.
-fn drop_deallocated_devices(claim: &mut Value, old: &Value) {
+pub(crate) fn drop_deallocated_devices(claim: &mut Value, old: &Value) {
     let allocated = |claim: &Value| -> HashSet<[String; 4]> {
         let results = claim.pointer("/status/allocation/devices/results").and_then(Value::as_array);
         let id = |result| devices::status::device_id(result).map(str::to_owned);
@@ -189,10 +77,8 @@ fn drop_deallocated_devices(claim: &mut Value, old: &Value) {
     }
 }
 
-const LAST_PHASE_TRANSITION_TIME: &str = "lastPhaseTransitionTime";
-
 /// Keeps status fields of a Pod that an older kubelet does not set.
-fn keep_in_status_of_pod(pod: &mut Value, old: &Value) {
+pub(crate) fn keep_in_status_of_pod(pod: &mut Value, old: &Value) {
     let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) else { return };
     for field in [
         "qosClass",
@@ -243,21 +129,20 @@ fn differs(object: &Value, old: &Value, resource: &Resource, path: &[&str]) -> b
 /// Rule: CFG-09, KND-04.
 fn counts_change(object: &Value, old: &Value, resource: &Resource) -> bool {
     let differs = |path: &[&str]| differs(object, old, resource, path);
-    match resource.gvr.group_resource().as_str() {
-        "priorityclasses.scheduling.k8s.io" => false,
-        "csidrivers.storage.k8s.io" => differs(&["spec"]),
-        "deployments.apps" => differs(&["spec"]) || differs(&["metadata", "annotations"]),
-        "endpointslices.discovery.k8s.io" => {
-            differs(&["metadata", "labels"]) || !same_intent(object, old, resource)
-        }
+    if resource.custom.is_some() {
         // Without a status subresource the status is a regular field.
-        _ if resource.custom.is_some() => without(&["metadata"], object) != without(&["metadata"], old),
-        _ if counts_empty_fields(resource) => {
+        return without(&["metadata"], object) != without(&["metadata"], old);
+    }
+    match table::of(resource).next_generation {
+        Changes::Of(fields) => fields.iter().any(|path| differs(path)),
+        Changes::OfIntentOr(fields) => {
+            fields.iter().any(|path| differs(path)) || !same_intent(object, old, resource)
+        }
+        Changes::OfIntentOrEmptyFields => {
             // Stored objects do not have empty fields.
             let empty = EmptyFields::find(object, &resource.kind);
             empty.is_below("spec") || empty.is_below("webhooks") || !same_intent(object, old, resource)
         }
-        _ => counts_generation(resource) && !same_intent(object, old, resource),
     }
 }
 
@@ -273,16 +158,10 @@ fn keep_all_but_status(object: &mut Value, old: &Value, resource: &Resource) {
     for field in fields {
         keep(object, old, &field);
     }
-    match resource.gvr.group_resource().as_str() {
-        "deployments.apps" => keep_in_metadata(object, old, "labels"),
-        "pods" => {
-            keep_in_metadata(object, old, "ownerReferences");
-            // Validation rejects setting the time in other requests.
-            keep_in_metadata(object, old, "deletionTimestamp");
-        }
-        kept if STATUS_KEEPS_ALL_METADATA.contains(&kept) => keep_all_metadata(object, old),
-        kept if keeps_metadata(kept) => keep_metadata(object, old),
-        _ => {}
+    match table::of(resource).status_keeps {
+        StatusKeeps::Fields(fields) => fields.iter().for_each(|field| keep_in_metadata(object, old, field)),
+        StatusKeeps::Metadata => keep_metadata(object, old),
+        StatusKeeps::AllMetadata => keep_all_metadata(object, old),
     }
     if resource.custom.is_some() {
         keep(object, old, "apiVersion");

@@ -12,44 +12,11 @@ use serde_json::{Value, json};
 
 use crate::kinds::common::age;
 use crate::kinds::common::cells::{
-    Cells, Context, age_of, amount, condition, count, created, is_true, items, joined, labels, name, number,
+    Context, age_of, amount, condition, count, created, is_true, items, joined, labels, name, number,
     present_or, row, text_or,
 };
 use crate::kinds::conversion::{Strategy, convert};
 use crate::kinds::tables::COLUMNS;
-
-pub(crate) fn for_kind(kind: &str) -> Option<Cells> {
-    Some(match kind {
-        "Namespace" => namespace,
-        "Node" => node,
-        "ConfigMap" => config_map,
-        "Secret" => secret,
-        "ServiceAccount" | "DeviceClass" | "ResourceClaimTemplate" => name_and_age,
-        "Event" => event,
-        "RoleBinding" | "ClusterRoleBinding" => binding,
-        "CertificateSigningRequest" => signing_request,
-        "ClusterTrustBundle" => trust_bundle,
-        "PodCertificateRequest" => pod_certificate_request,
-        "ComponentStatus" => component_status,
-        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => webhooks,
-        "ValidatingAdmissionPolicy" => validating_policy,
-        "MutatingAdmissionPolicy" => mutating_policy,
-        "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding" => policy_binding,
-        "Lease" => lease,
-        "ResourceQuota" => quota,
-        "PriorityClass" => priority_class,
-        "RuntimeClass" => runtime_class,
-        "FlowSchema" => flow_schema,
-        "PriorityLevelConfiguration" => priority_level,
-        "ResourceClaim" => resource_claim,
-        "ResourceSlice" => resource_slice,
-        "DeviceTaintRule" => device_taint,
-        "StorageVersionMigration" => migration,
-        "APIService" => api_service,
-        "CustomResourceDefinition" => definition,
-        _ => return None,
-    })
-}
 
 fn described(kind: &str, index: usize) -> Value {
     let columns = COLUMNS.get(kind).and_then(|columns| columns.get(index));
@@ -95,7 +62,7 @@ fn status_of<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
     condition(items(object, &["status", "conditions"]), kind).map(|condition| text(condition, &["status"]))
 }
 
-fn api_service(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn api_service(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let service = at(object, &["spec", "service"]);
     let service = if service.is_null() {
         "Local".to_owned()
@@ -113,7 +80,7 @@ fn api_service(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![name(object), service, available, age_of(object, context)]
 }
 
-fn definition(object: &Value, _: &Context<'_>) -> Vec<Value> {
+pub(crate) fn definition(object: &Value, _: &Context<'_>) -> Vec<Value> {
     let served = items(object, &["spec", "versions"]).iter().filter(|version| is_true(version, &["served"]));
     let label = |version: &Value| {
         let storage = if is_true(version, &["storage"]) { "(storage)" } else { "" };
@@ -133,11 +100,11 @@ fn definition(object: &Value, _: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-fn namespace(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn namespace(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![name(object), text(object, &["status", "phase"]), age_of(object, context)]
 }
 
-fn node(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn node(object: &Value, context: &Context<'_>) -> Vec<Value> {
     // The last condition of a type wins.
     let conditions = items(object, &["status", "conditions"]).iter().rev();
     let mut ready = conditions.filter(|condition| text(condition, &["type"]) == "Ready");
@@ -180,20 +147,20 @@ fn node(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-fn config_map(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn config_map(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let entries = count(at(object, &["data"])) + count(at(object, &["binaryData"]));
     row![name(object), entries, age_of(object, context)]
 }
 
-fn secret(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn secret(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![name(object), text(object, &["type"]), count(at(object, &["data"])), age_of(object, context)]
 }
 
-fn name_and_age(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn name_and_age(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![name(object), age_of(object, context)]
 }
 
-fn event(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn event(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let version = GroupVersionKind::new("", "v1", "Event");
     let converted;
     let object = if text(object, &["apiVersion"]) == "events.k8s.io/v1" {
@@ -235,7 +202,7 @@ fn event(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-fn binding(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn binding(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let subjects = |kind: &str| {
         let subjects = items(object, &["subjects"]).iter();
         let names = subjects.filter(|subject| text(subject, &["kind"]) == kind).map(|subject| match kind {
@@ -255,7 +222,7 @@ fn binding(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-fn signing_request(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn signing_request(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let has = |kind| condition(items(object, &["status", "conditions"]), kind).is_some();
     let mut status = match (has("Denied"), has("Approved")) {
         (true, _) => "Denied",
@@ -281,11 +248,11 @@ fn signing_request(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-fn trust_bundle(object: &Value, _: &Context<'_>) -> Vec<Value> {
+pub(crate) fn trust_bundle(object: &Value, _: &Context<'_>) -> Vec<Value> {
     row![name(object), text_or(object, &["spec", "signerName"], "<none>")]
 }
 
-fn pod_certificate_request(object: &Value, _: &Context<'_>) -> Vec<Value> {
+pub(crate) fn pod_certificate_request(object: &Value, _: &Context<'_>) -> Vec<Value> {
     let conditions = items(object, &["status", "conditions"]).iter().rev();
     let mut kinds = conditions.map(|condition| text(condition, &["type"]));
     let state = kinds.find(|kind| ["Issued", "Denied", "Failed"].contains(kind));
@@ -300,7 +267,7 @@ fn pod_certificate_request(object: &Value, _: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-fn component_status(object: &Value, _: &Context<'_>) -> Vec<Value> {
+pub(crate) fn component_status(object: &Value, _: &Context<'_>) -> Vec<Value> {
     let healthy = condition(items(object, &["conditions"]), "Healthy").unwrap_or(&Value::Null);
     let status = match at(healthy, &["status"]).as_str() {
         Some("True") => "Healthy",
@@ -310,19 +277,19 @@ fn component_status(object: &Value, _: &Context<'_>) -> Vec<Value> {
     row![name(object), status, text(healthy, &["message"]), text(healthy, &["error"])]
 }
 
-fn webhooks(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn webhooks(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![name(object), items(object, &["webhooks"]).len(), age_of(object, context)]
 }
 
-fn validating_policy(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn validating_policy(object: &Value, context: &Context<'_>) -> Vec<Value> {
     policy(object, context, "validations")
 }
 
-fn mutating_policy(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn mutating_policy(object: &Value, context: &Context<'_>) -> Vec<Value> {
     policy(object, context, "mutations")
 }
 
-fn policy(object: &Value, context: &Context<'_>, rules: &str) -> Vec<Value> {
+pub(crate) fn policy(object: &Value, context: &Context<'_>, rules: &str) -> Vec<Value> {
     let kind = at(object, &["spec", "paramKind"]);
     let kind = if kind.is_null() {
         "<unset>".to_owned()
@@ -332,7 +299,7 @@ fn policy(object: &Value, context: &Context<'_>, rules: &str) -> Vec<Value> {
     row![name(object), items(object, &["spec", rules]).len(), kind, age_of(object, context)]
 }
 
-fn policy_binding(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn policy_binding(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let reference = at(object, &["spec", "paramRef"]);
     let selector = at(reference, &["selector"]);
     let parameter = match (text(reference, &["name"]), text(reference, &["namespace"])) {
@@ -364,11 +331,11 @@ fn go_selector(selector: &Value) -> String {
     )
 }
 
-fn lease(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn lease(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![name(object), text(object, &["spec", "holderIdentity"]), age_of(object, context)]
 }
 
-fn quota(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn quota(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let (mut requests, mut limits) = (Vec::new(), Vec::new());
     for (resource, hard) in at(object, &["status", "hard"]).as_object().into_iter().flatten() {
         let used = amount(at(object, &["status", "used", resource]));
@@ -378,7 +345,7 @@ fn quota(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![name(object), requests.join(", "), limits.join(", "), age_of(object, context)]
 }
 
-fn priority_class(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn priority_class(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![
         name(object),
         number(object, &["value"]),
@@ -388,11 +355,11 @@ fn priority_class(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-fn runtime_class(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn runtime_class(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![name(object), text(object, &["handler"]), age_of(object, context)]
 }
 
-fn flow_schema(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn flow_schema(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![
         name(object),
         text(object, &["spec", "priorityLevelConfiguration", "name"]),
@@ -403,7 +370,7 @@ fn flow_schema(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-fn priority_level(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn priority_level(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let limited = at(object, &["spec", "limited"]);
     let queuing = at(limited, &["limitResponse", "queuing"]);
     let number = |parent: &Value, field| {
@@ -420,7 +387,7 @@ fn priority_level(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-fn resource_claim(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn resource_claim(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let is_deleted = !at(object, &["metadata", "deletionTimestamp"]).is_null();
     let is_allocated = !at(object, &["status", "allocation"]).is_null();
     let is_reserved = is_allocated && !items(object, &["status", "reservedFor"]).is_empty();
@@ -434,7 +401,7 @@ fn resource_claim(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![name(object), states.join(","), age_of(object, context)]
 }
 
-fn resource_slice(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn resource_slice(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![
         name(object),
         text(object, &["spec", "nodeName"]),
@@ -444,7 +411,7 @@ fn resource_slice(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-fn device_taint(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn device_taint(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let taint = at(object, &["spec", "taint"]);
     let added = at(taint, &["timeAdded"]);
     row![
@@ -457,7 +424,7 @@ fn device_taint(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-fn migration(object: &Value, _: &Context<'_>) -> Vec<Value> {
+pub(crate) fn migration(object: &Value, _: &Context<'_>) -> Vec<Value> {
     let resource = at(object, &["spec", "resource"]);
     let dot = if text(resource, &["group"]).is_empty() { "" } else { "." };
     let conditions = items(object, &["status", "conditions"]).iter().rev();

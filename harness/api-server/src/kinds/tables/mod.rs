@@ -18,7 +18,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use jiff::Timestamp;
-use kubernetes_types::json::{at, text};
+use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_types::json::at;
 use kubernetes_types::quoting::quote;
 use kubernetes_types::status::{Status, Unsupported};
 use kubernetes_types::weight::exceeds;
@@ -30,25 +31,12 @@ use crate::apimachinery::metadata;
 use crate::apimachinery::metadata::METADATA_KIND;
 use crate::apimachinery::query::Query;
 use crate::kinds::common::cells;
-use crate::kinds::common::cells::Cells;
-use crate::kinds::conversion::horizontal_pod_autoscaler::ROUND_TRIP;
 use crate::kinds::discovery::Resource;
-use crate::kinds::strategy::TEMPLATE_GENERATION;
+use crate::kinds::kind::Kind;
+use crate::kinds::table;
 use crate::kinds::tables::custom::CustomColumns;
 use crate::kinds::tables::json_path::parser;
 use crate::storage::list::Item;
-
-/// Returns the cells function of a built-in kind; `None` if the kind has only the default columns.
-///
-/// Source: kubernetes pkg/printers/internalversion/printers.go, `AddHandlers`.
-/// Rule: TBL-06.
-pub(crate) fn for_kind(kind: &str) -> Option<Cells> {
-    pods::for_kind(kind)
-        .or_else(|| workloads::for_kind(kind))
-        .or_else(|| network::for_kind(kind))
-        .or_else(|| storage::for_kind(kind))
-        .or_else(|| cluster::for_kind(kind))
-}
 
 /// The columns of the built-in kinds, by kind. The key `default` is for all other kinds.
 pub(crate) static COLUMNS: LazyLock<HashMap<String, Value>> =
@@ -117,8 +105,7 @@ enum Rows {
     BuiltIn {
         columns: &'static Value,
         cells: cells::Cells,
-        /// Whether the Table of an empty list has `null` as its rows.
-        is_null_if_empty: bool,
+        kind: &'static Kind,
     },
     /// The name and the creation time, for a kind that has only the default columns.
     Default {
@@ -136,13 +123,7 @@ pub(crate) fn has_table(resource: &Resource, subresource: &str) -> bool {
     match subresource {
         "" => resource.verbs.iter().any(|verb| verb == "get"),
         "scale" => true,
-        "status" => {
-            resource.custom.is_some()
-                || !matches!(
-                    resource.gvr.resource.as_str(),
-                    "apiservices" | "customresourcedefinitions" | "devicetaintrules" | "resourceclaims"
-                )
-        }
+        "status" => resource.custom.is_some() || table::of(resource).has_status_table,
         _ => false,
     }
 }
@@ -154,21 +135,19 @@ impl Rows {
                 if subresource == "scale" { custom.scale_columns.clone() } else { custom.columns.clone() };
             return columns.map(Self::Custom);
         }
-        let kind = if subresource == "scale" { "Scale" } else { resource.kind.kind.as_str() };
-        let is_default = matches!(kind, "CSIStorageCapacity" | "LimitRange" | "Role" | "ClusterRole");
         let columns = |kind: &str| COLUMNS.get(kind).unwrap_or(&Value::Null);
-        if is_default {
+        if subresource == "scale" {
+            let (columns, cells) = (columns("Scale"), workloads::scale);
+            return Ok(Self::BuiltIn { columns, cells, kind: &Kind::PLAIN });
+        }
+        let kind = table::of(resource);
+        if kind.has_default_columns {
             return Ok(Self::Default { columns: columns("default") });
         }
         let what = || Unsupported { what: format!("Tables of {}", resource.gvr.group_resource()) };
-        let cells = for_kind(kind).ok_or_else(what)?;
-        let columns = match kind {
-            "APIService" => &*cluster::API_SERVICE_COLUMNS,
-            "CustomResourceDefinition" => &*cluster::DEFINITION_COLUMNS,
-            _ => columns(kind),
-        };
-        let is_null_if_empty = kind == "CustomResourceDefinition";
-        Ok(Self::BuiltIn { columns, cells, is_null_if_empty })
+        let cells = kind.cells.ok_or_else(what)?;
+        let columns = kind.columns.map_or_else(|| columns(&resource.kind.kind), |columns| columns());
+        Ok(Self::BuiltIn { columns, cells, kind })
     }
 
     fn columns(&self) -> &Value {
@@ -236,9 +215,11 @@ impl Table {
     ) -> Result<Self, Box<Status>> {
         let rows = Rows::for_resource(resource, "");
         let rows = rows.map_err(|unsupported| Box::new(Status::unsupported(&unsupported)))?;
-        let default_class = match resource.kind.kind.as_str() {
-            "StorageClass" => storage::default_class(&items.iter().map(Item::object).collect::<Vec<_>>()),
-            _ => String::new(),
+        let default_class = match rows {
+            Rows::BuiltIn { kind, .. } => kind.default_in_list.map_or_else(String::new, |default| {
+                default(&items.iter().map(Item::object).collect::<Vec<_>>())
+            }),
+            Rows::Default { .. } | Rows::Custom(_) => String::new(),
         };
         Ok(Self { options, rows, metadata, objects: Objects::List(items), now, default_class })
     }
@@ -266,7 +247,7 @@ impl Serialize for Table {
         let is_empty = matches!(&self.objects, Objects::List(items) if items.is_empty());
         let is_null_if_empty = match self.rows {
             Rows::Default { .. } => true,
-            Rows::BuiltIn { is_null_if_empty, .. } => is_null_if_empty,
+            Rows::BuiltIn { kind, .. } => kind.is_definition,
             Rows::Custom(_) => false,
         };
         if is_empty && is_null_if_empty {
@@ -311,8 +292,8 @@ impl Serialize for Row<'_> {
             Rows::Custom(columns) => columns.cells(object, table.now),
         };
         map.serialize_entry("cells", &cells)?;
-        if let Rows::BuiltIn { .. } = table.rows
-            && let Some(conditions) = pods::conditions(object)
+        if let Rows::BuiltIn { kind, .. } = table.rows
+            && let Some(conditions) = (kind.row_conditions)(object)
         {
             map.serialize_entry("conditions", &conditions)?;
         }
@@ -342,12 +323,9 @@ impl Serialize for Row<'_> {
 /// Source: kubernetes pkg/apis/apps/v1/conversion.go, pkg/apis/autoscaling/v1/conversion.go.
 /// Rule: TBL-12.
 pub(crate) fn internal_metadata(object: &Value) -> Cow<'_, Value> {
-    let (kind, version) = (text(object, &["kind"]), text(object, &["apiVersion"]));
-    let fields: &[&str] = match (kind, version) {
-        ("DaemonSet", _) => &[TEMPLATE_GENERATION],
-        ("HorizontalPodAutoscaler", "autoscaling/v1") => &ROUND_TRIP,
-        _ => &[],
-    };
+    let kind = GroupVersionKind::from_object(object);
+    let annotations = table::of_kind(&kind).map_or(&[][..], |known| known.internal_annotations);
+    let fields = Kind::on(annotations, &kind.version).unwrap_or_default();
     let metadata = at(object, &["metadata"]);
     let has_one = fields.iter().any(|field| !at(metadata, &["annotations", field]).is_null());
     if !has_one {

@@ -8,27 +8,13 @@ use kubernetes_types::json::{at, text};
 use serde_json::Value;
 
 use crate::kinds::common::cells::{
-    Cells, Context, age_of, at_most, items, joined, label_selector, labels, name, number, present_or, row,
+    Context, age_of, at_most, items, joined, label_selector, labels, name, number, present_or, row,
 };
-
-pub(crate) fn for_kind(kind: &str) -> Option<Cells> {
-    Some(match kind {
-        "Service" => service,
-        "Endpoints" => endpoints,
-        "EndpointSlice" => endpoint_slice,
-        "Ingress" => ingress,
-        "IngressClass" => ingress_class,
-        "NetworkPolicy" => network_policy,
-        "ServiceCIDR" => service_cidr,
-        "IPAddress" => ip_address,
-        _ => return None,
-    })
-}
 
 /// The maximum number of items that a cell lists.
 const MAX_LISTED: usize = 3;
 
-fn service(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn service(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let internal = items(object, &["spec", "clusterIPs"]).first().and_then(Value::as_str);
     let ports = items(object, &["spec", "ports"]).iter().map(service_port).collect::<Vec<_>>().join(",");
     row![
@@ -79,7 +65,7 @@ fn load_balancer(object: &Value) -> String {
     addresses.into_iter().collect::<Vec<_>>().join(",")
 }
 
-fn endpoints(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn endpoints(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let subsets = items(object, &["subsets"]);
     row![name(object), addresses(subsets), age_of(object, context)]
 }
@@ -115,7 +101,7 @@ fn addresses(subsets: &[Value]) -> String {
     if count > MAX_LISTED { format!("{shown} + {} more...", count - MAX_LISTED) } else { shown }
 }
 
-fn endpoint_slice(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn endpoint_slice(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let port = |port: &Value| match (at(port, &["port"]).as_i64(), at(port, &["name"]).as_str()) {
         (Some(number), _) => number.to_string(),
         (None, Some(name)) => name.to_owned(),
@@ -134,7 +120,7 @@ fn endpoint_slice(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-fn ingress(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn ingress(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let has_tls = !items(object, &["spec", "tls"]).is_empty();
     row![
         name(object),
@@ -165,7 +151,7 @@ fn hosts(rules: &[Value]) -> String {
     }
 }
 
-fn ingress_class(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn ingress_class(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let annotation =
         text(object, &["metadata", "annotations", "ingressclass.kubernetes.io/is-default-class"]);
     let default = if annotation == "true" { " (default)" } else { "" };
@@ -185,15 +171,15 @@ fn ingress_class(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-fn network_policy(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn network_policy(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![name(object), label_selector(at(object, &["spec", "podSelector"])), age_of(object, context)]
 }
 
-fn service_cidr(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn service_cidr(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![name(object), joined(items(object, &["spec", "cidrs"]), &[]), age_of(object, context)]
 }
 
-fn ip_address(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn ip_address(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let parent = at(object, &["spec", "parentRef"]);
     let part = |field| text(parent, &[field]);
     let text = if parent.is_null() {

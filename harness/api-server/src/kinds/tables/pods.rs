@@ -7,21 +7,12 @@ use kubernetes_types::json::{at, text};
 use serde_json::{Value, json};
 
 use crate::kinds::common::age;
-use crate::kinds::common::cells::{
-    Cells, Context, age_of, condition, is_true, items, name, number, row, text_or,
-};
+use crate::kinds::common::cells::{Context, age_of, condition, is_true, items, name, number, row, text_or};
 
-pub(crate) fn for_kind(kind: &str) -> Option<Cells> {
-    (kind == "Pod").then_some(pod as Cells)
-}
-
-/// Returns the row conditions of a finished Pod; `None` for other objects.
+/// Returns the row conditions of a finished Pod; `None` for other Pods.
 ///
 /// Rule: TBL-07.
 pub(crate) fn conditions(object: &Value) -> Option<Value> {
-    if text(object, &["kind"]) != "Pod" {
-        return None;
-    }
     let phase = text(object, &["status", "phase"]);
     let message = match phase {
         "Succeeded" => "The pod has completed successfully.",
@@ -152,7 +143,7 @@ fn end(terminated: &Value) -> String {
     }
 }
 
-fn pod(pod: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn pod(pod: &Value, context: &Context<'_>) -> Vec<Value> {
     let phase = text(pod, &["status", "phase"]);
     let conditions = items(pod, &["status", "conditions"]);
     let mut summary =

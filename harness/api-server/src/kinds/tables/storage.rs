@@ -8,21 +8,8 @@ use kubernetes_types::json::{at, text};
 use serde_json::Value;
 
 use crate::kinds::common::cells::{
-    Cells, Context, age_of, amount, created, is_true, items, joined, name, present_or, row,
+    Context, age_of, amount, created, is_true, items, joined, name, present_or, row,
 };
-
-pub(crate) fn for_kind(kind: &str) -> Option<Cells> {
-    Some(match kind {
-        "PersistentVolume" => volume,
-        "PersistentVolumeClaim" => claim,
-        "StorageClass" => class,
-        "VolumeAttributesClass" => attributes_class,
-        "VolumeAttachment" => attachment,
-        "CSINode" => csi_node,
-        "CSIDriver" => csi_driver,
-        _ => return None,
-    })
-}
 
 /// Formats access modes with their short names, such as `RWO`.
 ///
@@ -51,7 +38,7 @@ fn phase(object: &Value) -> &str {
     if is_deleted { "Terminating" } else { text(object, &["status", "phase"]) }
 }
 
-fn volume(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn volume(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let claim = at(object, &["spec", "claimRef"]);
     let claim = if claim.is_null() {
         String::new()
@@ -73,7 +60,7 @@ fn volume(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-fn claim(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn claim(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let volume = text(object, &["spec", "volumeName"]);
     let (capacity, modes) = if volume.is_empty() {
         (String::new(), String::new())
@@ -94,7 +81,7 @@ fn claim(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-fn class(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn class(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let is_default = !context.default_class.is_empty() && context.default_class == name(object);
     let default = if is_default { " (default)" } else { "" };
     row![
@@ -124,11 +111,11 @@ pub(crate) fn default_class(classes: &[Arc<Value>]) -> String {
     youngest.map_or_else(String::new, |class| name(class).to_owned())
 }
 
-fn attributes_class(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn attributes_class(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![name(object), text(object, &["driverName"]), age_of(object, context)]
 }
 
-fn attachment(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn attachment(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![
         name(object),
         text(object, &["spec", "attacher"]),
@@ -139,11 +126,11 @@ fn attachment(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-fn csi_node(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn csi_node(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![name(object), items(object, &["spec", "drivers"]).len(), age_of(object, context)]
 }
 
-fn csi_driver(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn csi_driver(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let truth = |field, default| at(object, &["spec", field]).as_bool().unwrap_or(default);
     let tokens = at(object, &["spec", "tokenRequests"]).as_array();
     let modes = joined(items(object, &["spec", "volumeLifecycleModes"]), &[]);

@@ -8,35 +8,17 @@ use serde_json::Value;
 
 use crate::kinds::common::age;
 use crate::kinds::common::cells::{
-    Cells, Context, age_of, amount, condition, containers, count, is_true, items, label_selector, labels,
-    name, number, present_or, row, selector,
+    Context, age_of, amount, condition, containers, count, is_true, items, label_selector, labels, name,
+    number, present_or, row, selector,
 };
 use crate::kinds::conversion::{Strategy, convert};
 
-pub(crate) fn for_kind(kind: &str) -> Option<Cells> {
-    Some(match kind {
-        "PodTemplate" => pod_template,
-        "PodDisruptionBudget" => pod_disruption_budget,
-        "ReplicationController" => replication_controller,
-        "ReplicaSet" => replica_set,
-        "Deployment" => deployment,
-        "StatefulSet" => stateful_set,
-        "DaemonSet" => daemon_set,
-        "Job" => job,
-        "CronJob" => cron_job,
-        "ControllerRevision" => controller_revision,
-        "HorizontalPodAutoscaler" => horizontal_pod_autoscaler,
-        "Scale" => scale,
-        _ => return None,
-    })
-}
-
-fn pod_template(object: &Value, _: &Context<'_>) -> Vec<Value> {
+pub(crate) fn pod_template(object: &Value, _: &Context<'_>) -> Vec<Value> {
     let (names, images) = containers(items(object, &["template", "spec", "containers"]));
     row![name(object), names, images, labels(at(object, &["template", "metadata", "labels"]))]
 }
 
-fn pod_disruption_budget(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn pod_disruption_budget(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let limit = |field| match at(object, &["spec", field]) {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
@@ -52,7 +34,7 @@ fn pod_disruption_budget(object: &Value, context: &Context<'_>) -> Vec<Value> {
 }
 
 /// Returns the cells of a kind that has `replicas`.
-fn replicated(object: &Value, context: &Context<'_>, selector: String) -> Vec<Value> {
+pub(crate) fn replicated(object: &Value, context: &Context<'_>, selector: String) -> Vec<Value> {
     let (names, images) = containers(items(object, &["spec", "template", "spec", "containers"]));
     row![
         name(object),
@@ -66,11 +48,11 @@ fn replicated(object: &Value, context: &Context<'_>, selector: String) -> Vec<Va
     ]
 }
 
-fn replication_controller(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn replication_controller(object: &Value, context: &Context<'_>) -> Vec<Value> {
     replicated(object, context, labels(at(object, &["spec", "selector"])))
 }
 
-fn replica_set(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn replica_set(object: &Value, context: &Context<'_>) -> Vec<Value> {
     replicated(object, context, label_selector(at(object, &["spec", "selector"])))
 }
 
@@ -80,7 +62,7 @@ fn ready(object: &Value) -> String {
     format!("{ready}/{}", number(object, &["spec", "replicas"]))
 }
 
-fn deployment(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn deployment(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let (names, images) = containers(items(object, &["spec", "template", "spec", "containers"]));
     row![
         name(object),
@@ -94,12 +76,12 @@ fn deployment(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-fn stateful_set(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn stateful_set(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let (names, images) = containers(items(object, &["spec", "template", "spec", "containers"]));
     row![name(object), ready(object), age_of(object, context), names, images]
 }
 
-fn daemon_set(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn daemon_set(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let pods = at(object, &["spec", "template", "spec"]);
     let (names, images) = containers(items(pods, &["containers"]));
     row![
@@ -117,7 +99,7 @@ fn daemon_set(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-fn job(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn job(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let succeeded = number(object, &["status", "succeeded"]);
     let parallelism = number(object, &["spec", "parallelism"]);
     let completions = match at(object, &["spec", "completions"]).as_i64() {
@@ -155,7 +137,7 @@ fn job(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-fn cron_job(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn cron_job(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let job = at(object, &["spec", "jobTemplate", "spec"]);
     let (names, images) = containers(items(job, &["template", "spec", "containers"]));
     let last = at(object, &["status", "lastScheduleTime"]);
@@ -178,7 +160,7 @@ fn cron_job(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-fn controller_revision(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn controller_revision(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let owners = items(object, &["metadata", "ownerReferences"]);
     let controller = owners.iter().find(|owner| is_true(owner, &["controller"]));
     let controller = controller.map_or_else(
@@ -193,7 +175,7 @@ fn controller_revision(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![name(object), controller, number(object, &["revision"]), age_of(object, context)]
 }
 
-fn scale(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn scale(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![
         name(object),
         number(object, &["spec", "replicas"]),
@@ -202,7 +184,7 @@ fn scale(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-fn horizontal_pod_autoscaler(object: &Value, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn horizontal_pod_autoscaler(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let version = GroupVersionKind::new("autoscaling", "v2", "HorizontalPodAutoscaler");
     let converted;
     let object = if text(object, &["apiVersion"]) == "autoscaling/v1" {

@@ -4,6 +4,7 @@ use kubernetes_types::names;
 use kubernetes_types::quoting::quote;
 use serde_json::Value;
 
+use crate::kinds::common::change::Change;
 use crate::kinds::common::fields::{Errors, Path, flag, get, int, list, set, text};
 use crate::kinds::common::formats;
 
@@ -11,7 +12,7 @@ use crate::kinds::common::formats;
 ///
 /// Source: kube-aggregator pkg/apis/apiregistration/validation/validation.go, `ValidateAPIService`.
 /// Rule: VLO-50.
-pub(crate) fn service(errors: &mut Errors, object: &Value) {
+pub(crate) fn service(errors: &mut Errors, object: &Value, _: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let (group, version) = (text(spec, "group"), text(spec, "version"));
     if group.is_empty() && version != "v1" {
@@ -67,7 +68,7 @@ fn decoded_length(text: &str) -> usize {
 ///
 /// Source: kube-aggregator pkg/apis/apiregistration/validation/validation.go, `ValidateAPIServiceStatus`.
 /// Rule: VLO-50.
-pub(crate) fn status(errors: &mut Errors, object: &Value) {
+pub(crate) fn status(errors: &mut Errors, object: &Value, _: Change<'_>) {
     let path = Path::new("status");
     let path = path.child("conditions");
     for (index, condition) in list(get(object, "status"), "conditions").iter().enumerate() {

@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use crate::kinds::common::change::Change;
 use crate::kinds::common::fields::{Errors, IMMUTABLE, Path, entries, flag, get, map, text};
 use crate::kinds::common::formats;
 
@@ -18,7 +19,8 @@ const IMMUTABLE_FIELDS: &str = "field is immutable when `immutable` is set";
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateConfigMap` and `ValidateConfigMapUpdate`.
 /// Rule: VLO-02.
-pub(crate) fn config_map(errors: &mut Errors, object: &Value, old: Option<&Value>) {
+pub(crate) fn config_map(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+    let old = change.map(|change| change.old);
     if let Some(old) = old {
         frozen(errors, object, old, &["data", "binaryData"], Maps::EmptyIsAbsent);
     }
@@ -45,7 +47,8 @@ pub(crate) fn config_map(errors: &mut Errors, object: &Value, old: Option<&Value
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateSecret` and `ValidateSecretUpdate`.
 /// Rule: VLO-03.
-pub(crate) fn secret(errors: &mut Errors, object: &Value, old: Option<&Value>) {
+pub(crate) fn secret(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+    let old = change.map(|change| change.old);
     let kind = text(object, "type");
     if let Some(old) = old {
         if kind != text(old, "type") {

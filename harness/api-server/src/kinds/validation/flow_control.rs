@@ -7,6 +7,7 @@ use kubernetes_types::quoting::{encode, quote};
 use kubernetes_types::status::FieldError;
 use serde_json::{Value, json};
 
+use crate::kinds::common::change::Change;
 use crate::kinds::common::fields::{Errors, Path, flag, get, int, list, set, text, texts};
 use crate::kinds::common::formats;
 use crate::kinds::common::internal::Form;
@@ -18,7 +19,7 @@ const VERBS: [&str; 9] =
 ///
 /// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidateFlowSchema`.
 /// Rule: VLO-43.
-pub(crate) fn schema(errors: &mut Errors, object: &Value) {
+pub(crate) fn schema(errors: &mut Errors, object: &Value, _: Option<Change<'_>>) {
     const FLOW_SCHEMA_MAX_MATCHING_PRECEDENCE: i64 = 10_000;
     let name = text(get(object, "metadata"), "name");
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
@@ -63,7 +64,7 @@ pub(crate) fn schema(errors: &mut Errors, object: &Value) {
         let why = format!("spec of '{name}' must equal the fixed value");
         errors.invalid_structure(&path, "flowcontrol.FlowSchemaSpec", spec, why);
     }
-    conditions(errors, object);
+    validate_conditions(errors, object);
 }
 
 fn rules(errors: &mut Errors, path: &Path<'_>, rules: &Value) {
@@ -227,7 +228,11 @@ fn wrong_url(url: &str) -> Option<&'static str> {
 /// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidateFlowSchemaStatus` and
 /// `ValidatePriorityLevelConfigurationStatus`.
 /// Rule: VLO-43.
-pub(crate) fn conditions(errors: &mut Errors, object: &Value) {
+pub(crate) fn conditions(errors: &mut Errors, object: &Value, _: Change<'_>) {
+    validate_conditions(errors, object);
+}
+
+fn validate_conditions(errors: &mut Errors, object: &Value) {
     let path = Path::new("status");
     let path = path.child("conditions");
     let mut seen = HashSet::new();
@@ -247,7 +252,7 @@ pub(crate) fn conditions(errors: &mut Errors, object: &Value) {
 /// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidatePriorityLevelConfiguration`;
 /// `pkg/apis/flowcontrol/v1/zz_generated.validations.go`.
 /// Rule: VLO-43.
-pub(crate) fn level(errors: &mut Errors, object: &Value) {
+pub(crate) fn level(errors: &mut Errors, object: &Value, _: Option<Change<'_>>) {
     const PRESERVE_ZERO_CONCURRENCY_SHARES: &str =
         "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares";
     let metadata = get(object, "metadata");
@@ -292,7 +297,7 @@ pub(crate) fn level(errors: &mut Errors, object: &Value) {
             errors.invalid_structure(&path, "flowcontrol.PriorityLevelConfigurationSpec", spec, why);
         }
     }
-    conditions(errors, object);
+    validate_conditions(errors, object);
     generated_for_level(errors, &path, spec);
 }
 

@@ -264,7 +264,7 @@ pub(crate) fn runtime_class(errors: &mut Errors, object: &Value, change: Option<
 ///
 /// Source: kubernetes pkg/apis/coordination/validation/validation.go, `ValidateLeaseSpec`.
 /// Rule: VLO-34.
-pub(crate) fn lease(errors: &mut Errors, object: &Value) {
+pub(crate) fn lease(errors: &mut Errors, object: &Value, _: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     if let Some(seconds) = int(spec, "leaseDurationSeconds").filter(|seconds| *seconds <= 0) {
         errors.invalid(&path.child("leaseDurationSeconds"), seconds, "must be greater than 0");

@@ -14,7 +14,7 @@ use crate::kinds::common::{addresses, formats, selectors};
 ///
 /// Source: kubernetes pkg/apis/policy/validation/validation.go, `ValidatePodDisruptionBudgetSpec`.
 /// Rule: VLO-22.
-pub(crate) fn disruption_budget(errors: &mut Errors, object: &Value) {
+pub(crate) fn disruption_budget(errors: &mut Errors, object: &Value, _: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let fields = ["minAvailable", "maxUnavailable"];
     if fields.iter().all(|field| set(spec, field).is_some()) {

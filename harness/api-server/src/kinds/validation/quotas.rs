@@ -15,7 +15,7 @@ use crate::kinds::common::{formats, resources};
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateLimitRange`.
 /// Rule: VLO-32.
-pub(crate) fn limit_range(errors: &mut Errors, object: &Value) {
+pub(crate) fn limit_range(errors: &mut Errors, object: &Value, _: Option<Change<'_>>) {
     let path = Path::new("spec");
     let path = path.child("limits");
     let mut kinds = HashSet::new();
@@ -246,7 +246,7 @@ pub(crate) fn quota(errors: &mut Errors, object: &Value, change: Option<Change<'
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateResourceQuotaStatusUpdate`.
 /// Rule: VLO-32.
-pub(crate) fn quota_status(errors: &mut Errors, object: &Value) {
+pub(crate) fn quota_status(errors: &mut Errors, object: &Value, _: Change<'_>) {
     for field in ["hard", "used"] {
         amounts(errors, &Path::new("status"), get(object, "status"), field);
     }

@@ -6,67 +6,27 @@ use crate::kinds::common::change::Change;
 use crate::kinds::common::fields::{Errors, Path, get, int, list, set, text, word};
 use crate::kinds::common::{addresses, conditions, formats};
 
-/// Validates the status of a workload.
+/// Validates the counters in the status of a workload. The counters in `parts` cannot be greater than the replicas.
 ///
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `Validate*StatusUpdate`;
 /// pkg/apis/core/validation/validation.go, `ValidateReplicationControllerStatus`.
 /// Rule: VLO-39.
-pub(crate) fn workload(errors: &mut Errors, kind: &str, object: &Value, change: Change<'_>) {
+pub(crate) fn counters(
+    errors: &mut Errors,
+    object: &Value,
+    change: Change<'_>,
+    counters: &[&str],
+    parts: &[&str],
+    shown_parent: &str,
+) {
     let (path, status) = (Path::new("status"), get(object, "status"));
-    let counters: &[&str] = match kind {
-        "deployments.apps" => &[
-            "observedGeneration",
-            "replicas",
-            "updatedReplicas",
-            "readyReplicas",
-            "availableReplicas",
-            "unavailableReplicas",
-            "terminatingReplicas",
-            "collisionCount",
-        ],
-        "statefulsets.apps" => &[
-            "replicas",
-            "readyReplicas",
-            "currentReplicas",
-            "updatedReplicas",
-            "availableReplicas",
-            "observedGeneration",
-            "collisionCount",
-        ],
-        "daemonsets.apps" => &[
-            "currentNumberScheduled",
-            "numberMisscheduled",
-            "desiredNumberScheduled",
-            "numberReady",
-            "observedGeneration",
-            "updatedNumberScheduled",
-            "numberAvailable",
-            "numberUnavailable",
-            "collisionCount",
-        ],
-        _ => &[
-            "replicas",
-            "fullyLabeledReplicas",
-            "readyReplicas",
-            "availableReplicas",
-            "observedGeneration",
-            "terminatingReplicas",
-        ],
-    };
     errors.none_negative(&path, status, counters);
-    let parts: &[&str] = match kind {
-        "deployments.apps" => &["updatedReplicas", "readyReplicas", "availableReplicas"],
-        "statefulsets.apps" => &["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
-        "daemonsets.apps" => &[],
-        _ => &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
-    };
     let count = |field: &str| int(status, field).unwrap_or(0);
     for part in parts.iter().filter(|part| count(part) > count("replicas")) {
         errors.invalid(&path.child(part), count(part), "cannot be greater than status.replicas");
     }
     if !parts.is_empty() && count("availableReplicas") > count("readyReplicas") {
-        let of_status = if kind == "statefulsets.apps" { "status." } else { "" };
-        let why = format!("cannot be greater than {of_status}readyReplicas");
+        let why = format!("cannot be greater than {shown_parent}readyReplicas");
         errors.invalid(&path.child("availableReplicas"), count("availableReplicas"), why);
     }
     let collisions = |object| int(get(object, "status"), "collisionCount");
@@ -120,7 +80,7 @@ pub(crate) fn service(errors: &mut Errors, object: &Value, change: Change<'_>) {
 ///
 /// Source: kubernetes pkg/apis/policy/validation/validation.go, `ValidatePodDisruptionBudgetStatusUpdate`.
 /// Rule: VLO-39.
-pub(crate) fn budget(errors: &mut Errors, object: &Value) {
+pub(crate) fn budget(errors: &mut Errors, object: &Value, _: Change<'_>) {
     let counters = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
     if set(object, "status").is_some() {
         conditions::of_status(errors, object);

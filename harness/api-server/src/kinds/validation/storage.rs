@@ -337,7 +337,7 @@ fn topologies(errors: &mut Errors, class: &Value) {
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePersistentVolumeClaimStatusUpdate`.
 /// Rule: VLO-19.
-pub(crate) fn claim_status(errors: &mut Errors, claim: &Value) {
+pub(crate) fn claim_status(errors: &mut Errors, claim: &Value, _: Change<'_>) {
     const RESIZE_STATUSES: [&str; 5] = [
         "ControllerResizeInProgress",
         "ControllerResizeInfeasible",

@@ -163,7 +163,7 @@ pub(crate) fn replica_set(errors: &mut Errors, object: &Value, change: Option<Ch
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateReplicationControllerSpec`;
 /// `pkg/apis/core/v1/zz_generated.validations.go`.
 /// Rule: VLO-13, VLO-14.
-pub(crate) fn replication_controller(errors: &mut Errors, object: &Value) {
+pub(crate) fn replication_controller(errors: &mut Errors, object: &Value, _: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let labels = get(spec, "selector");
     let selector = json!({"matchLabels": labels});

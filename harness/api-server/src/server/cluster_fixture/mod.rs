@@ -28,10 +28,11 @@ use super::initial_objects::NAMESPACES;
 use crate::apimachinery::metadata;
 use crate::kinds::apiextensions::{custom_resources, definition_status};
 use crate::kinds::deletion;
-use crate::kinds::deletion::DeleteEffect;
 use crate::kinds::discovery::Subresource;
+use crate::kinds::kind::DeleteEffect;
 use crate::kinds::rbac::AuthorizationMode;
 use crate::kinds::strategy::create;
+use crate::kinds::table;
 use crate::kinds::{defaulting, strategy};
 use crate::registry::state::{State, normalize_stored};
 use crate::registry::unknown_fields::{self, UnknownField};
@@ -166,7 +167,7 @@ impl ClusterFixture {
         match (request.operation, request.subresource.as_str(), &request.old_object) {
             (Operation::Create, "", _) => {
                 create::prepare_for_create(object, resource);
-                create::set_requester(object, resource, &request.user);
+                (table::of(resource).set_requester)(object, &request.user);
             }
             (Operation::Update, _, Some(old)) if request.kind == resource.kind => {
                 strategy::update::prepare_for_update(object, old, resource, &request.subresource);
@@ -210,9 +211,10 @@ impl ClusterFixture {
     /// The grace period, if any, has expired. Returns `None` if the kind is not served or a deletion would not change
     /// the object.
     pub fn marked(&self, stored: &Value) -> Option<Value> {
-        let resource = self.resource_of(&GroupVersionKind::from_object(stored))?.name.group_resource();
+        let resources = self.state.resources();
+        let kind = table::of(resources.of_kind(&GroupVersionKind::from_object(stored))?);
         let options = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
-        match deletion::mark(stored, &options, &resource) {
+        match deletion::mark(stored, &options, kind, false) {
             DeleteEffect::Changed { object, .. } => Some(object),
             DeleteEffect::Pending => None,
         }

@@ -179,7 +179,7 @@ fn audit_annotations(
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go,
 /// `validateValidatingAdmissionPolicyStatus`.
 /// Rule: POL-I.
-pub(crate) fn validating_policy_status(errors: &mut Errors, object: &Value) {
+pub(crate) fn validating_policy_status(errors: &mut Errors, object: &Value, _: Change<'_>) {
     let (status, path) = (get(object, "status"), Path::new("status"));
     let type_checking = path.child("typeChecking");
     let warnings = type_checking.child("expressionWarnings");

@@ -101,7 +101,7 @@ pub(crate) fn class(
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `ValidateDeviceTaintRule` and
 /// `ValidateDeviceTaintRuleUpdate`.
 /// Rule: VLO-45.
-pub(crate) fn taint_rule(errors: &mut Errors, object: &Value) {
+pub(crate) fn taint_rule(errors: &mut Errors, object: &Value, _: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     if let Some(selector) = set(spec, "deviceSelector") {
         let path = path.child("deviceSelector");
@@ -125,7 +125,7 @@ pub(crate) fn taint_rule(errors: &mut Errors, object: &Value) {
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `ValidateDeviceTaintRuleStatusUpdate`.
 /// Rule: VLO-45.
-pub(crate) fn taint_rule_status(errors: &mut Errors, object: &Value) {
+pub(crate) fn taint_rule_status(errors: &mut Errors, object: &Value, _: Change<'_>) {
     conditions::of_status(errors, object);
     let path = Path::new("status");
     few(errors, &path.child("conditions"), get(object, "status"), "conditions", most::CONDITIONS);
@@ -133,34 +133,59 @@ pub(crate) fn taint_rule_status(errors: &mut Errors, object: &Value) {
 
 /// Rejects admin access in a new claim or its status if the namespace does not allow admin access.
 ///
-/// An error in a template has the path of a claim.
-///
 /// Source: kubernetes pkg/registry/resource/utils.go, `AuthorizedForAdmin` and `AuthorizedForAdminStatus`.
 /// Rule: VLO-45.
 pub(crate) fn admin_access(
     object: &Value,
     old: Option<&Value>,
-    resource: &str,
     subresource: &str,
-    namespace: impl Fn(&str) -> Option<Arc<Value>>,
+    namespace: &dyn Fn(&str) -> Option<Arc<Value>>,
+) -> Option<FieldError> {
+    let results = |object| first_admin(devices::status::results(get(object, "status")).iter());
+    match (subresource, old) {
+        ("", None) => admin_access_of(object, get(object, "spec"), namespace),
+        ("status", Some(old)) if results(old).is_none() => {
+            let index = results(object)?;
+            forbidden_admin(object, "status.allocation.devices.results", index, namespace)
+        }
+        _ => None,
+    }
+}
+
+/// Rejects admin access in a new claim template. The error has the path of a claim.
+pub(crate) fn template_admin_access(
+    object: &Value,
+    old: Option<&Value>,
+    subresource: &str,
+    namespace: &dyn Fn(&str) -> Option<Arc<Value>>,
+) -> Option<FieldError> {
+    if !subresource.is_empty() || old.is_some() {
+        return None;
+    }
+    admin_access_of(object, get(get(object, "spec"), "spec"), namespace)
+}
+
+fn admin_access_of(
+    object: &Value,
+    claim: &Value,
+    namespace: &dyn Fn(&str) -> Option<Arc<Value>>,
+) -> Option<FieldError> {
+    let requests = list(get(claim, "devices"), "requests").iter();
+    let index = first_admin(requests.map(|request| get(request, "exactly")))?;
+    forbidden_admin(object, "spec.devices.requests", index, namespace)
+}
+
+fn first_admin<'a>(mut items: impl Iterator<Item = &'a Value>) -> Option<usize> {
+    items.position(|item| flag(item, "adminAccess"))
+}
+
+fn forbidden_admin(
+    object: &Value,
+    list: &str,
+    index: usize,
+    namespace: &dyn Fn(&str) -> Option<Arc<Value>>,
 ) -> Option<FieldError> {
     const LABEL: &str = "resource.kubernetes.io/admin-access";
-    fn first<'a>(mut items: impl Iterator<Item = &'a Value>) -> Option<usize> {
-        items.position(|item| flag(item, "adminAccess"))
-    }
-    let results = |object| first(devices::status::results(get(object, "status")).iter());
-    let spec = get(object, "spec");
-    let claim = if resource.starts_with("resourceclaimtemplates") { get(spec, "spec") } else { spec };
-    let requests = list(get(claim, "devices"), "requests").iter();
-    let (list, index) = match (subresource, resource, old) {
-        ("", "resourceclaims.resource.k8s.io" | "resourceclaimtemplates.resource.k8s.io", None) => {
-            ("spec.devices.requests", first(requests.map(|request| get(request, "exactly")))?)
-        }
-        ("status", "resourceclaims.resource.k8s.io", Some(old)) if results(old).is_none() => {
-            ("status.allocation.devices.results", results(object)?)
-        }
-        _ => return None,
-    };
     let namespace = namespace(text(get(object, "metadata"), "namespace"));
     let is_theirs =
         namespace.is_some_and(|found| text(get(get(&found, "metadata"), "labels"), LABEL) == "true");

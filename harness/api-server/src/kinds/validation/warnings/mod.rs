@@ -7,7 +7,6 @@ pub(crate) mod volumes;
 
 use kubernetes_types::quantity;
 use kubernetes_types::quantity::Quantity;
-use kubernetes_types::schema::Type;
 use serde_json::Value;
 
 use crate::kinds::common::addresses;
@@ -15,125 +14,25 @@ use crate::kinds::common::fields::{Path, get, int, list, set, text, texts};
 use crate::kinds::common::warnings::{
     POD_NAMES, Warnings, has_annotation, has_next_generation, is_managed_by, named_as_host,
 };
-use crate::kinds::discovery::Resource;
-use crate::kinds::strategy::TEMPLATE_GENERATION;
-use crate::kinds::validation::devices::slices;
-use crate::kinds::validation::warnings::storage::{claim_spec, driver, of_labels_of_nodes, volume};
+use crate::kinds::validation::warnings::storage::claim_spec;
 
-/// Returns kube-apiserver's warnings for a creation, or for an update of `old`.
-///
-/// Source: `WarningsOnCreate` and `WarningsOnUpdate` in kubernetes `pkg/registry/*/*/strategy.go`.
-/// Rule: VLO-26, VLO-27, VLO-28.
-pub(crate) fn warnings(
-    object: &Value,
-    old: Option<&Value>,
-    resource: &Resource,
-    subresource: &str,
-) -> Vec<String> {
-    let mut warnings = Warnings::default();
-    let kind = resource.gvr.group_resource();
-    match (subresource, kind.as_str()) {
-        ("", "csidrivers.storage.k8s.io") => {
-            let of = Type::for_kind(&resource.kind).member("spec").member("tokenRequests");
-            driver(&mut warnings, get(object, "spec"), old.map(|old| get(old, "spec")), of);
-        }
-        ("", _) => of_object(&mut warnings, object, old, &kind),
-        ("status", "services" | "ingresses.networking.k8s.io") => {
-            let status = Path::new("status");
-            let path = status.child("loadBalancer");
-            let path = path.child("ingress");
-            let balancer = get(get(object, "status"), "loadBalancer");
-            for (index, ingress) in list(balancer, "ingress").iter().enumerate() {
-                addresses::unusual_ip(&mut warnings, &path.index(index), text(ingress, "ip"));
-            }
-        }
-        ("status", "pods") => {
-            for field in ["podIPs", "hostIPs"] {
-                let path = Path::new("status");
-                let path = path.child(field);
-                for (index, address) in list(get(object, "status"), field).iter().enumerate() {
-                    let path = path.index(index);
-                    addresses::unusual_ip(&mut warnings, &path.child("ip"), text(address, "ip"));
-                }
-            }
-        }
-        _ => {}
-    }
-    warnings.into_texts()
-}
-
-fn of_object(warnings: &mut Warnings, object: &Value, old: Option<&Value>, kind: &str) {
-    let spec = get(object, "spec");
-    match kind {
-        "pods" if old.is_none() => {
-            named_as_host(warnings, object, "the Pod's hostname");
-            pod::pod(warnings, object);
-        }
-        "podtemplates" if has_next_generation(object, old) => {
-            pod::template(warnings, &Path::new("template"), get(object, "template"));
-        }
-        "replicationcontrollers" if has_next_generation(object, old) => {
-            if old.is_none() {
-                named_as_host(warnings, object, POD_NAMES);
-            }
-            // An update warns about the replaced template.
-            of_template(warnings, get(old.unwrap_or(object), "spec"));
-        }
-        "deployments.apps" | "replicasets.apps" if has_next_generation(object, old) => {
-            if old.is_none() {
-                named_as_host(warnings, object, POD_NAMES);
-            }
-            of_template(warnings, spec);
-        }
-        "daemonsets.apps" => {
-            let generation = |set| text(get(get(set, "metadata"), "annotations"), TEMPLATE_GENERATION);
-            if old.is_none_or(|old| generation(old) != generation(object)) {
-                of_template(warnings, spec);
-            }
-        }
-        "statefulsets.apps" => stateful_set(warnings, object, old),
-        "jobs.batch" | "cronjobs.batch" => job(warnings, object, old, kind == "cronjobs.batch"),
-        "services" => service(warnings, object),
-        "ingresses.networking.k8s.io" if old.is_none() => deprecated_class(warnings, object),
-        "networkpolicies.networking.k8s.io" => network_policy(warnings, spec),
-        "resourceslices.resource.k8s.io" => {
-            if let Some(warning) = slices::uppercase_driver(object) {
-                warnings.push(warning);
-            }
-        }
-        "persistentvolumes" => volume(warnings, object),
-        "persistentvolumeclaims" => {
-            let class = "volume.beta.kubernetes.io/storage-class";
-            if has_annotation(object, class) {
-                let message = "deprecated since v1.8; use \"storageClassName\" attribute instead";
-                warnings.push(format!("metadata.annotations[{class}]: {message}"));
-            }
-            claim_spec(warnings, &Path::new("spec"), spec);
-        }
-        "secrets" => secret::secret(warnings, object),
-        "serviceaccounts" => {
-            let enforce = "kubernetes.io/enforce-mountable-secrets";
-            if has_annotation(object, enforce) && !old.is_some_and(|old| has_annotation(old, enforce)) {
-                warnings.push(format!(
-                    "metadata.annotations[{enforce}]: deprecated in v1.32+; prefer separate namespaces to isolate \
-                     access to mounted secrets"
-                ));
-            }
-        }
-        "resourcequotas" if old.is_none() => quota(warnings, get(spec, "hard")),
-        "endpoints" => endpoints(warnings, object),
-        "endpointslices.discovery.k8s.io" => endpoint_slice(warnings, object, old.is_none()),
-        "nodes" => node(warnings, spec),
-        _ => of_labels_of_nodes(warnings, object, kind),
+/// Warns about the addresses of a load balancer.
+pub(crate) fn balancer(warnings: &mut Warnings, object: &Value) {
+    let status = Path::new("status");
+    let path = status.child("loadBalancer");
+    let path = path.child("ingress");
+    let balancer = get(get(object, "status"), "loadBalancer");
+    for (index, ingress) in list(balancer, "ingress").iter().enumerate() {
+        addresses::unusual_ip(warnings, &path.index(index), text(ingress, "ip"));
     }
 }
 
-fn of_template(warnings: &mut Warnings, spec: &Value) {
+pub(crate) fn of_template(warnings: &mut Warnings, spec: &Value) {
     let path = Path::new("spec");
     pod::template(warnings, &path.child("template"), get(spec, "template"));
 }
 
-fn stateful_set(warnings: &mut Warnings, object: &Value, old: Option<&Value>) {
+pub(crate) fn stateful_set(warnings: &mut Warnings, object: &Value, old: Option<&Value>) {
     let spec = get(object, "spec");
     if has_next_generation(object, old) {
         of_template(warnings, spec);
@@ -155,7 +54,7 @@ fn stateful_set(warnings: &mut Warnings, object: &Value, old: Option<&Value>) {
 /// Warns about a Job or a `CronJob`.
 ///
 /// Source: kubernetes pkg/api/job/warnings.go.
-fn job(warnings: &mut Warnings, object: &Value, old: Option<&Value>, by_schedule: bool) {
+pub(crate) fn job(warnings: &mut Warnings, object: &Value, old: Option<&Value>, by_schedule: bool) {
     const COMPLETIONS: i64 = 100_000;
     const PARALLELISM: i64 = 10_000;
     let (root, of_jobs) = (Path::new("spec"), get(object, "spec"));
@@ -193,7 +92,7 @@ fn job(warnings: &mut Warnings, object: &Value, old: Option<&Value>, by_schedule
 /// Warns about a Service.
 ///
 /// Source: kubernetes pkg/api/service/warnings.go.
-fn service(warnings: &mut Warnings, object: &Value) {
+pub(crate) fn service(warnings: &mut Warnings, object: &Value) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let hints = "service.kubernetes.io/topology-aware-hints";
     if has_annotation(object, hints) {
@@ -248,7 +147,7 @@ fn service(warnings: &mut Warnings, object: &Value) {
 ///
 /// Source: kubernetes pkg/registry/networking/ingress/strategy.go, `WarningsOnCreate`.
 /// Rule: KND-07.
-fn deprecated_class(warnings: &mut Warnings, ingress: &Value) {
+pub(crate) fn deprecated_class(warnings: &mut Warnings, ingress: &Value) {
     let annotation = "kubernetes.io/ingress.class";
     if has_annotation(ingress, annotation) && set(get(ingress, "spec"), "ingressClassName").is_none() {
         let message = "is deprecated, please use 'spec.ingressClassName' instead";
@@ -256,7 +155,7 @@ fn deprecated_class(warnings: &mut Warnings, ingress: &Value) {
     }
 }
 
-fn network_policy(warnings: &mut Warnings, spec: &Value) {
+pub(crate) fn network_policy(warnings: &mut Warnings, spec: &Value) {
     for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
         let path = Path::new("spec");
         let path = path.child(direction);
@@ -280,7 +179,11 @@ fn network_policy(warnings: &mut Warnings, spec: &Value) {
 /// Warns about requests in a quota that exceed the limits.
 ///
 /// Source: kubernetes pkg/registry/core/resourcequota/strategy.go, `WarningsOnCreate`.
-fn quota(warnings: &mut Warnings, hard: &Value) {
+pub(crate) fn quota(warnings: &mut Warnings, object: &Value, old: Option<&Value>) {
+    if old.is_some() {
+        return;
+    }
+    let hard = get(get(object, "spec"), "hard");
     for name in ["cpu", "memory", "storage", "ephemeral-storage"] {
         let of = |name: &str| set(hard, name).and_then(quantity::from_value);
         let mut request_name = format!("requests.{name}");
@@ -303,7 +206,7 @@ fn quota(warnings: &mut Warnings, hard: &Value) {
 /// Warns about addresses in Endpoints that are not standard or not canonical.
 ///
 /// Source: kubernetes pkg/registry/core/endpoint/strategy.go, `endpointsWarnings`.
-fn endpoints(warnings: &mut Warnings, object: &Value) {
+pub(crate) fn endpoints(warnings: &mut Warnings, object: &Value, _: Option<&Value>) {
     if is_managed_by(object, "endpoints.kubernetes.io/managed-by", &["endpoint-controller"]) {
         return;
     }
@@ -323,7 +226,7 @@ fn endpoints(warnings: &mut Warnings, object: &Value) {
 /// Warns about an `EndpointSlice`.
 ///
 /// Source: kubernetes pkg/registry/discovery/endpointslice/strategy.go.
-fn endpoint_slice(warnings: &mut Warnings, slice: &Value, is_new: bool) {
+pub(crate) fn endpoint_slice(warnings: &mut Warnings, slice: &Value, is_new: bool) {
     if is_new && text(slice, "addressType") == "FQDN" {
         warnings.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
     }
@@ -344,7 +247,7 @@ fn endpoint_slice(warnings: &mut Warnings, slice: &Value, is_new: bool) {
 /// Warns about a Node.
 ///
 /// Source: kubernetes pkg/registry/core/node/strategy.go, `nodeWarnings`.
-fn node(warnings: &mut Warnings, spec: &Value) {
+pub(crate) fn node(warnings: &mut Warnings, spec: &Value) {
     if !text(spec, "externalID").is_empty() {
         let message = "this field is deprecated, and is unused by Kubernetes";
         warnings.push(format!("spec.externalID: {message}"));

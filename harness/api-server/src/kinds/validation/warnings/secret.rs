@@ -14,7 +14,7 @@ use crate::kinds::common::warnings::Warnings;
 /// Source: kubernetes pkg/registry/core/secret/strategy.go, `warningsForSecret`, which shows the errors of Go's
 /// crypto/tls, `X509KeyPair`.
 /// Rule: VLO-28.
-pub(crate) fn secret(warnings: &mut Warnings, secret: &Value) {
+pub(crate) fn secret(warnings: &mut Warnings, secret: &Value, _: Option<&Value>) {
     if text(secret, "type") != "kubernetes.io/tls" {
         return;
     }

@@ -92,41 +92,44 @@ pub(crate) fn driver(warnings: &mut Warnings, spec: &Value, old: Option<&Value>,
     }
 }
 
-/// Warns about deprecated node labels in objects that refer to labels of Nodes.
+/// Warns about deprecated node labels in a `RuntimeClass`.
 ///
-/// Source: kubernetes pkg/api/node/util.go and pkg/api/storage/util.go.
-pub(crate) fn of_labels_of_nodes(warnings: &mut Warnings, object: &Value, kind: &str) {
-    match kind {
-        "runtimeclasses.node.k8s.io" => {
-            for (label, _) in entries(get(object, "scheduling"), "nodeSelector") {
-                if let Some(message) = pod::deprecated_label(label) {
-                    warnings.push(format!("scheduling.nodeSelector: {message}"));
-                }
-            }
+/// Source: kubernetes pkg/api/node/util.go.
+pub(crate) fn runtime_class(warnings: &mut Warnings, object: &Value, _: Option<&Value>) {
+    for (label, _) in entries(get(object, "scheduling"), "nodeSelector") {
+        if let Some(message) = pod::deprecated_label(label) {
+            warnings.push(format!("scheduling.nodeSelector: {message}"));
         }
-        "storageclasses.storage.k8s.io" => {
-            let path = Path::new("allowedTopologies");
-            for (index, topology) in list(object, "allowedTopologies").iter().enumerate() {
+    }
+}
+
+/// Warns about deprecated node labels in a `StorageClass`.
+///
+/// Source: kubernetes pkg/api/storage/util.go.
+pub(crate) fn class(warnings: &mut Warnings, object: &Value, _: Option<&Value>) {
+    let path = Path::new("allowedTopologies");
+    for (index, topology) in list(object, "allowedTopologies").iter().enumerate() {
+        let item = path.index(index);
+        let path = item.child("matchLabelExpressions");
+        for (index, expression) in list(topology, "matchLabelExpressions").iter().enumerate() {
+            if let Some(message) = pod::deprecated_label(text(expression, "key")) {
                 let item = path.index(index);
-                let path = item.child("matchLabelExpressions");
-                for (index, expression) in list(topology, "matchLabelExpressions").iter().enumerate() {
-                    if let Some(message) = pod::deprecated_label(text(expression, "key")) {
-                        let item = path.index(index);
-                        warnings.push(format!("{}: {message}", item.child("key")));
-                    }
-                }
+                warnings.push(format!("{}: {message}", item.child("key")));
             }
         }
-        "csistoragecapacities.storage.k8s.io" => {
-            let (path, topology) = (Path::new("nodeTopology"), get(object, "nodeTopology"));
-            pod::node_selector_term(warnings, &path, topology, false);
-            let path = path.child("matchLabels");
-            for label in map(topology, "matchLabels").into_iter().flatten().map(|(label, _)| label) {
-                if let Some(message) = pod::deprecated_label(label) {
-                    warnings.push(format!("{}: {message}", path.child(label)));
-                }
-            }
+    }
+}
+
+/// Warns about deprecated node labels in a `CSIStorageCapacity`.
+///
+/// Source: kubernetes pkg/api/storage/util.go.
+pub(crate) fn capacity(warnings: &mut Warnings, object: &Value, _: Option<&Value>) {
+    let (path, topology) = (Path::new("nodeTopology"), get(object, "nodeTopology"));
+    pod::node_selector_term(warnings, &path, topology, false);
+    let path = path.child("matchLabels");
+    for label in map(topology, "matchLabels").into_iter().flatten().map(|(label, _)| label) {
+        if let Some(message) = pod::deprecated_label(label) {
+            warnings.push(format!("{}: {message}", path.child(label)));
         }
-        _ => {}
     }
 }

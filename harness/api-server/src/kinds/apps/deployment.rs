@@ -1,0 +1,58 @@
+//! Implements Deployments.
+
+use crate::kinds::common::change::Change;
+use crate::kinds::common::fields::Errors;
+use crate::kinds::common::fields::get;
+use crate::kinds::common::warnings::Warnings;
+use crate::kinds::kind::{Changes, Kind, StatusKeeps};
+use kubernetes_types::json::set;
+use serde_json::Value;
+
+/// The behavior of Deployments.
+pub(crate) const KIND: Kind = Kind {
+    group: "apps",
+    resource: "deployments",
+    kind: "Deployment",
+    set_defaults: Some(crate::kinds::defaulting::workloads::deployment),
+    drop_disabled_fields: crate::kinds::strategy::disabled_fields::drop_of_template,
+    next_generation: Changes::Of(&[&["spec"], &["metadata", "annotations"]]),
+    status_keeps: StatusKeeps::Fields(&["labels"]),
+    reset_fields: &[("status", &[&["spec"], &["metadata", "labels"]])],
+    validate: crate::kinds::validation::workloads::deployment,
+    validate_subresources: &[("status", validate_status)],
+    warn: warn,
+    fill_empty: |object| {
+        set(object, &["spec", "replicas"], 0);
+    },
+    cells: Some(crate::kinds::tables::workloads::deployment),
+    ..Kind::COUNTED
+};
+
+const COUNTERS: [&str; 8] = [
+    "observedGeneration",
+    "replicas",
+    "updatedReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "unavailableReplicas",
+    "terminatingReplicas",
+    "collisionCount",
+];
+const PARTS: [&str; 3] = ["updatedReplicas", "readyReplicas", "availableReplicas"];
+
+fn validate_status(errors: &mut Errors, object: &Value, change: Change<'_>) {
+    crate::kinds::validation::statuses::counters(errors, object, change, &COUNTERS, &PARTS, "");
+}
+
+fn warn(warnings: &mut Warnings, object: &Value, old: Option<&Value>) {
+    if crate::kinds::common::warnings::has_next_generation(object, old) {
+        if old.is_none() {
+            crate::kinds::common::warnings::named_as_host(
+                warnings,
+                object,
+                crate::kinds::common::warnings::POD_NAMES,
+            );
+        }
+        crate::kinds::validation::warnings::of_template(warnings, get(object, "spec"));
+    }
+}

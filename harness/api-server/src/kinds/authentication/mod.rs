@@ -1,0 +1,3 @@
+//! Implements the kinds of `authentication.k8s.io`.
+
+pub(crate) mod token_request;

@@ -1,0 +1,3 @@
+//! Implements the kinds of `autoscaling`.
+
+pub(crate) mod horizontal_pod_autoscaler;

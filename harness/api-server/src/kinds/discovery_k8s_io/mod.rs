@@ -1,0 +1,3 @@
+//! Implements the kinds of `discovery.k8s.io`.
+
+pub(crate) mod endpoint_slice;

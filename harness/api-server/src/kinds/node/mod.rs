@@ -1,0 +1,3 @@
+//! Implements the kinds of `node.k8s.io`.
+
+pub(crate) mod runtime_class;

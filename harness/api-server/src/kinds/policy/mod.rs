@@ -1,0 +1,3 @@
+//! Implements the kinds of `policy`.
+
+pub(crate) mod pod_disruption_budget;

@@ -1,0 +1,23 @@
+//! Implements Roles.
+
+use crate::kinds::kind::Kind;
+
+/// The behavior of Roles.
+pub(crate) const KIND: Kind = Kind {
+    group: "rbac.authorization.k8s.io",
+    resource: "roles",
+    kind: "Role",
+    validate_name: |name, _| crate::kinds::object_names::path_segment_errors(name),
+    is_created_by_update: true,
+    validate: |errors, object, _| errors.extend(crate::kinds::rbac::validation::role(object, true)),
+    has_default_columns: true,
+    ..Kind::PLAIN
+};
+
+/// The behavior of `ClusterRole`s.
+pub(crate) const CLUSTER: Kind = Kind {
+    resource: "clusterroles",
+    kind: "ClusterRole",
+    validate: |errors, object, _| errors.extend(crate::kinds::rbac::validation::role(object, false)),
+    ..KIND
+};

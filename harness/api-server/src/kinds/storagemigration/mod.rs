@@ -1,0 +1,3 @@
+//! Implements the kinds of `storagemigration.k8s.io`.
+
+pub(crate) mod storage_version_migration;
