@@ -1,4 +1,4 @@
-// Writes api-server/src/kinds/tables/columns.json; see columns.sh.
+// Writes api-server/src/kinds/common/columns.json; see columns.sh.
 package main
 
 import (

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes api-server/src/kinds/tables/columns.json from the printers of the supported version: the columns of built-in kinds.
+# Writes api-server/src/kinds/common/columns.json from the printers of the supported version: the columns of built-in kinds.
 #
 #   tools/columns.sh
 #
@@ -17,4 +17,4 @@ kubernetes=$(go mod download -json "k8s.io/kubernetes@$version" | sed -n 's/^\t"
     sed -n "s|^\t\(k8s.io/[a-z0-9-]*\) v0\.0\.0\( .*\)\{0,1\}$|replace \1 => \1 v0${version#v1}|p" "$kubernetes/go.mod" | sort -u
 } >"$folder/go.mod"
 (cd "$folder" && go mod tidy >&2 && go run .) >"$folder/columns.json"
-mv "$folder/columns.json" api-server/src/kinds/tables/columns.json
+mv "$folder/columns.json" api-server/src/kinds/common/columns.json

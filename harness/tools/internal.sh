@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes api-server/src/kinds/validation/internal/types.json: how Go's encoder writes the internal types of the supported version that
+# Writes api-server/src/kinds/common/internal/types.json: how Go's encoder writes the internal types of the supported version that
 # kube-apiserver shows in errors.
 #
 #   tools/internal.sh
@@ -19,4 +19,4 @@ kubernetes=$(cd "$folder" && go mod download -json "k8s.io/kubernetes@v1.$versio
     printf ')\n'
 } >"$folder/go.mod"
 (cd "$folder" && GOFLAGS=-mod=mod go run .) >"$folder/types.json"
-mv "$folder/types.json" api-server/src/kinds/validation/internal/types.json
+mv "$folder/types.json" api-server/src/kinds/common/internal/types.json

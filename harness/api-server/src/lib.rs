@@ -37,5 +37,5 @@ pub use self::registry::unknown_fields::UnknownField;
 pub use self::server::cluster_fixture::{ClusterFixture, WebhookManifests};
 pub use self::server::in_process::{ResourceName, ServedResource, ServedSubresource};
 pub use self::server::matching::WebhookMatches;
-pub use crate::kinds::service_allocation::range::{NodePortRange, ServiceRange, ServiceRanges};
-pub use crate::kinds::strategy::job::forget_selector;
+pub use crate::kinds::batch::job::selector::forget_selector;
+pub use crate::kinds::core::service::allocation::range::{NodePortRange, ServiceRange, ServiceRanges};

@@ -16,10 +16,10 @@ use super::audit_policy::AuditPolicy;
 use super::notices::NoticeSink;
 use super::observation::ObservedRequest;
 use crate::apimachinery::limits::Limits;
+use crate::kinds::core::service::allocation::range::ServiceRanges;
 use crate::kinds::rbac::AuthorizationMode;
 use crate::kinds::service_account_tokens::ServiceAccountTokens;
 use crate::kinds::service_account_tokens::authenticator::Tokens;
-use crate::kinds::service_allocation::range::ServiceRanges;
 use crate::plugins::{AdmissionPlugins, PluginConfiguration};
 use crate::registry::services::ServiceName;
 

@@ -1,14 +1,10 @@
 //! Marks objects as being deleted and decides whether they are removed immediately.
 
-use kubernetes_types::json::set;
 use serde_json::Value;
 
 use crate::apimachinery::metadata;
+use crate::kinds::common::finalizers::{FOREGROUND, ORPHAN};
 use crate::kinds::kind::{DeleteEffect, Kind};
-
-const ORPHAN: &str = "orphan";
-
-const FOREGROUND: &str = "foregroundDeletion";
 
 /// Returns the effect of a DELETE with these `options` on an object.
 ///
@@ -41,21 +37,6 @@ pub(crate) fn mark(stored: &Value, options: &Value, kind: &Kind, by_name: bool) 
     DeleteEffect::Changed { object, gone }
 }
 
-/// Returns the effect of a DELETE on a Namespace; `None` if the DELETE removes the Namespace like any other object.
-///
-/// Source: kubernetes pkg/registry/core/namespace/storage/storage.go, `Delete`.
-pub(crate) fn delete_namespace(stored: &Value, options: &Value, _: bool) -> Option<DeleteEffect> {
-    if metadata::is_deleting(stored) {
-        return has_finalizers_in_spec(stored).then_some(DeleteEffect::Pending);
-    }
-    let mut object = stored.clone();
-    metadata::set(&mut object, "deletionTimestamp", metadata::now().into());
-    metadata::set(&mut object, "finalizers", finalizers_of_namespace(stored, options).into());
-    set(&mut object, &["status", "phase"], "Terminating");
-    kubernetes_types::schema::normalize_metadata(&mut object);
-    Some(DeleteEffect::Changed { object, gone: false })
-}
-
 /// Returns whether an object is marked before it is removed, even if it could be removed immediately.
 ///
 /// This is true only for Pods. It is false for a Pod that is already being deleted with a grace period of zero.
@@ -82,29 +63,6 @@ fn set_deletion(object: &mut Value, grace: i64) {
     }
 }
 
-/// Returns the new grace period of a Pod, in seconds.
-///
-/// Returns `None` if the Pod is already being deleted and the DELETE does not shorten its grace period.
-///
-/// Source: kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`.
-pub(crate) fn grace_of_pod(pod: &Value, options: &Value) -> Option<i64> {
-    let wanted = options.get("gracePeriodSeconds").and_then(Value::as_i64);
-    let wanted = wanted.map(|seconds| if seconds < 0 { 1 } else { seconds });
-    if metadata::is_deleting(pod)
-        && let Some(left) = pod.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64)
-    {
-        return if left == 0 { Some(0) } else { wanted.filter(|wanted| *wanted < left) };
-    }
-    let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    if text("/spec/nodeName").is_empty() || ["Succeeded", "Failed"].contains(&text("/status/phase")) {
-        return Some(0);
-    }
-    let of_spec = || pod.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
-    let seconds = wanted.or_else(of_spec).unwrap_or(0);
-    // A negative period means one second.
-    Some(if seconds < 0 { 1 } else { seconds })
-}
-
 /// Returns the finalizers of an object after the DELETE, including the garbage collector's finalizers.
 ///
 /// The order of the finalizers changes only if the set changes.
@@ -120,32 +78,6 @@ fn finalizers(stored: &Value, options: &Value, kind: &Kind) -> Vec<String> {
     let are_same = own.iter().all(|own| all.iter().any(|it| it == own))
         && all.iter().all(|it| own.contains(&it.as_str()));
     if are_same { own.into_iter().map(str::to_owned).collect() } else { all }
-}
-
-/// Returns the finalizers of a namespace being deleted. `orphanDependents: false` means a foreground deletion.
-///
-/// Source: kubernetes pkg/registry/core/namespace/storage/storage.go, `shouldHaveOrphanFinalizer` and
-/// `shouldHaveDeleteDependentsFinalizer`.
-/// Rule: REQ-24.
-fn finalizers_of_namespace(stored: &Value, options: &Value) -> Vec<String> {
-    let own: Vec<&str> = metadata::finalizers(stored).collect();
-    let orphans = options.get("orphanDependents").and_then(Value::as_bool);
-    let policy = options.get("propagationPolicy").and_then(Value::as_str);
-    let has = |finalizer: &str, wants_orphans: bool, wanted: &str| match (orphans, policy) {
-        (Some(orphans), _) => orphans == wants_orphans,
-        (None, Some(policy)) => policy == wanted,
-        (None, None) => own.contains(&finalizer),
-    };
-    let of_collector =
-        [(ORPHAN, has(ORPHAN, true, "Orphan")), (FOREGROUND, has(FOREGROUND, false, "Foreground"))];
-    let mut all: Vec<&str> = own.clone();
-    all.retain(|own| of_collector.iter().all(|(finalizer, has)| finalizer != own || *has));
-    for (finalizer, has) in of_collector {
-        if has && !all.contains(&finalizer) {
-            all.push(finalizer);
-        }
-    }
-    all.into_iter().map(str::to_owned).collect()
 }
 
 /// Returns the garbage collector's finalizer that the deletion requires, if any.
@@ -164,14 +96,6 @@ fn policy(own: &[&str], options: &Value, kind: &Kind) -> Option<&'static str> {
     }
     let present = own.iter().find_map(|own| [ORPHAN, FOREGROUND].into_iter().find(|known| known == own));
     present.or_else(|| kind.orphans_dependents.then_some(ORPHAN))
-}
-
-/// Returns whether the `spec` of a Namespace still has finalizers.
-///
-/// Source: kubernetes pkg/registry/core/namespace/storage/storage.go, `ShouldDeleteNamespaceDuringUpdate`.
-pub(crate) fn has_finalizers_in_spec(namespace: &Value) -> bool {
-    let finalizers = namespace.pointer("/spec/finalizers").and_then(Value::as_array);
-    finalizers.is_some_and(|finalizers| !finalizers.is_empty())
 }
 
 #[cfg(test)]

@@ -20,6 +20,12 @@ pub(crate) type FieldPath = &'static [&'static str];
 /// A function for writes of one subresource.
 pub(crate) type OnSubresource<F> = &'static [(&'static str, F)];
 
+/// A function that converts an object into an existing internal object.
+pub(crate) type IntoInternal = fn(&mut Value, &Value);
+
+/// A function that returns the name of the default object of a list.
+pub(crate) type DefaultInList = fn(&[Arc<Value>]) -> String;
+
 /// A function that rejects admin access to devices.
 pub(crate) type AdminAccess =
     fn(&Value, Option<&Value>, &str, &dyn Fn(&str) -> Option<Arc<Value>>) -> Option<FieldError>;
@@ -28,6 +34,7 @@ pub(crate) type AdminAccess =
 ///
 /// Source: `strategy.go` and `storage.go` in kubernetes `pkg/registry/GROUP/KIND`.
 #[expect(clippy::struct_excessive_bools, reason = "upstream's strategies have these methods")]
+#[expect(clippy::struct_field_names, reason = "the name of a kind is its kind in the API")]
 pub(crate) struct Kind {
     pub(crate) group: &'static str,
     /// The name of the resource in URLs; empty for a kind that only a subresource has.
@@ -40,7 +47,7 @@ pub(crate) struct Kind {
     /// Converts an object to the internal type and back; `None` if that does not change it.
     pub(crate) through_internal: Option<fn(&mut Value)>,
     /// Converts an object into an existing internal object, for versions of which the internal object preserves fields.
-    pub(crate) into_internal: Option<(&'static str, fn(&mut Value, &Value))>,
+    pub(crate) into_internal: Option<(&'static str, IntoInternal)>,
 
     /// Returns the reasons why the name of an object is invalid.
     pub(crate) validate_name: fn(&str, &Value) -> Vec<String>,
@@ -51,6 +58,7 @@ pub(crate) struct Kind {
     /// This is the case for kinds whose metadata upstream validates according to the rules of the core group.
     ///
     /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateKubeFinalizerName`.
+    /// Rule: VLO-25.
     pub(crate) has_core_finalizers: bool,
 
     /// Changes the annotations of a new object into fields. Returns the warnings.
@@ -98,16 +106,25 @@ pub(crate) struct Kind {
     /// Validates an object in an update of a subresource if it does not have other errors.
     pub(crate) validate_after: fn(&Value, &Value, &str) -> Vec<FieldError>,
     /// Whether the metadata of a new object is validated only if there are no other errors.
+    ///
+    /// Source: kubernetes pkg/apis/policy/validation/validation.go, `ValidatePodDisruptionBudget`, which leaves it to
+    /// apiserver pkg/registry/rest/create.go, `ValidateCreate`; pkg/apis/core/validation/events.go, `ValidateEventCreate`.
+    /// Rule: VLO-22.
     pub(crate) validates_metadata_last: bool,
     /// Changes a valid object as its validation upstream does.
     pub(crate) canonicalize: fn(&mut Value) -> Result<(), Box<Status>>,
 
     /// Adds the warnings about an object.
+    ///
+    /// Source: `WarningsOnCreate` and `WarningsOnUpdate` in kubernetes `pkg/registry/*/*/strategy.go`.
+    /// Rule: VLO-26, VLO-27, VLO-28.
     pub(crate) warn: fn(&mut Warnings, &Value, Option<&Value>),
     /// Adds the warnings about an update of the status.
     pub(crate) warn_status: fn(&mut Warnings, &Value),
 
-    /// Whether a DELETE returns the deleted object instead of a Status: `ReturnDeletedObject`.
+    /// Whether a DELETE returns the deleted object instead of a Status.
+    ///
+    /// Source: `ReturnDeletedObject` in kubernetes `pkg/registry/*/*/storage/storage.go`.
     pub(crate) returns_deleted_object: bool,
     /// Rejects admin access that the namespace does not allow. The arguments are the object, the old object, the
     /// subresource, and a function that returns a namespace.
@@ -138,13 +155,16 @@ pub(crate) struct Kind {
     pub(crate) fill_empty: fn(&mut Value),
 
     /// Returns the cells of a table row; `None` if the kind has only the default columns or no Table.
+    ///
+    /// Source: kubernetes pkg/printers/internalversion/printers.go, `AddHandlers`.
+    /// Rule: TBL-06.
     pub(crate) cells: Option<Cells>,
     /// Whether the kind has only the default columns.
     pub(crate) has_default_columns: bool,
     /// Returns the columns, if they are not in `columns.json`.
     pub(crate) columns: Option<fn() -> &'static Value>,
     /// Returns the name of the default object of a list.
-    pub(crate) default_in_list: Option<fn(&[Arc<Value>]) -> String>,
+    pub(crate) default_in_list: Option<DefaultInList>,
     /// Returns the conditions of a table row.
     pub(crate) row_conditions: fn(&Value) -> Option<Value>,
     /// Whether the `status` subresource has a Table.
@@ -188,6 +208,8 @@ pub(crate) enum StatusKeeps {
     /// Source: `ResetObjectMetaForStatus` in kubernetes `pkg/registry/*/*/strategy.go`.
     Metadata,
     /// All metadata, including the UID.
+    ///
+    /// Source: `PrepareForUpdate` in kubernetes `pkg/registry/flowcontrol/*/strategy.go`.
     AllMetadata,
 }
 
@@ -199,6 +221,10 @@ pub(crate) enum Changes {
     /// A semantic change of any field except metadata and status, or of these fields of the metadata.
     OfIntentOr(&'static [FieldPath]),
     /// A change of any field except metadata and status. An empty list or map differs from an absent one.
+    ///
+    /// Source: `reflect.DeepEqual` in `PrepareForUpdate` in kubernetes
+    /// `pkg/registry/admissionregistration/*webhookconfiguration/strategy.go` and
+    /// pkg/registry/networking/networkpolicy/strategy.go.
     OfIntentOrEmptyFields,
 }
 
@@ -267,6 +293,9 @@ impl Kind {
     /// A kind whose generation counts the changes of its intent: of all fields except metadata and status.
     pub(crate) const COUNTED: Self =
         Self { starts_generation: true, next_generation: Changes::OfIntentOr(&[]), ..Self::PLAIN };
+
+    /// A custom resource.
+    pub(crate) const CUSTOM: Self = Self { has_core_finalizers: false, ..Self::PLAIN };
 
     /// Returns what the kind does for a subresource.
     pub(crate) fn on<F: Copy>(functions: OnSubresource<F>, subresource: &str) -> Option<F> {

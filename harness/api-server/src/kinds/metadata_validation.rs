@@ -11,21 +11,20 @@ use kubernetes_types::status::{FieldError, MAX_ERRORS};
 use serde_json::Value;
 
 use crate::apimachinery::metadata::{finalizers, is_deleting, managed_fields, manager_errors, text};
-use crate::kinds::discovery::Resource;
+use crate::kinds::kind::Kind;
 use crate::kinds::object_names;
-use crate::kinds::table;
 
 /// The maximum total size of an object's annotations, in bytes.
 const TOTAL_ANNOTATION_SIZE_LIMIT_B: usize = 256 * 1024;
 
 /// Validates the name, `generateName`, and namespace of a new object.
-fn names_errors(object: &Value, resource: &Resource) -> Vec<FieldError> {
+fn names_errors(object: &Value, kind: &Kind) -> Vec<FieldError> {
     let (generate, name) = (text(object, "generateName"), text(object, "name"));
     let mut errors = Vec::new();
-    for what in object_names::prefix_errors(object, resource) {
+    for what in object_names::prefix_errors(object, kind) {
         errors.push(FieldError::invalid("metadata.generateName", Value::from(generate), what));
     }
-    for what in object_names::errors(object, resource) {
+    for what in object_names::errors(object, kind) {
         errors.push(FieldError::invalid("metadata.name", Value::from(name), what));
     }
     let namespace = text(object, "namespace");
@@ -40,12 +39,12 @@ fn names_errors(object: &Value, resource: &Resource) -> Vec<FieldError> {
 /// Validates the metadata of an object; `old` is `None` for a new object.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMeta` and `ValidateObjectMetaDeclaratively`.
-pub(crate) fn validate(object: &Value, old: Option<&Value>, resource: &Resource) -> Vec<FieldError> {
-    let mut errors = errors_of_new(object, resource);
+pub(crate) fn validate(object: &Value, old: Option<&Value>, kind: &Kind) -> Vec<FieldError> {
+    let mut errors = errors_of_new(object, kind);
     if let Some(old) = old {
         errors.extend(validate_update(object, old));
     }
-    if resource.custom.is_none() && table::of(resource).has_core_finalizers {
+    if kind.has_core_finalizers {
         errors.extend(unqualified_finalizers(object));
     }
     report_once(&mut errors);
@@ -61,8 +60,8 @@ pub(crate) fn report_once(errors: &mut Vec<FieldError>) {
     errors.retain(|error| seen.insert(error.clone()));
 }
 
-fn errors_of_new(object: &Value, resource: &Resource) -> Vec<FieldError> {
-    let mut errors = names_errors(object, resource);
+fn errors_of_new(object: &Value, kind: &Kind) -> Vec<FieldError> {
+    let mut errors = names_errors(object, kind);
     let generation = at(object, &["metadata", "generation"]).as_i64();
     if let Some(generation) = generation.filter(|generation| *generation < 0) {
         let why = "must be greater than or equal to 0";
@@ -237,8 +236,8 @@ fn shown_owner(owner: &Value) -> String {
 /// Source: apiserver pkg/registry/rest/update.go, `validateCommonFields`; apiextensions-apiserver
 /// pkg/apis/apiextensions/validation/validation.go and pkg/registry/customresource/validator.go, `ValidateUpdate`.
 /// Rule: KND-14.
-pub(crate) fn validate_repeatedly(new: &Value, old: &Value, resource: &Resource) -> Vec<FieldError> {
-    let mut errors = errors_of_new(new, resource);
+pub(crate) fn validate_repeatedly(new: &Value, old: &Value, kind: &Kind) -> Vec<FieldError> {
+    let mut errors = errors_of_new(new, kind);
     let fields = ["metadata.labels", "metadata.annotations", "metadata.ownerReferences"];
     let is_repeated = |error: &&FieldError| fields.iter().any(|field| error.field.starts_with(field));
     let mut of_update = validate_update(new, old);

@@ -2,89 +2,118 @@
 
 use kubernetes_admission::attributes::GroupVersionKind;
 
-use crate::kinds::discovery::Resource;
-use crate::kinds::kind::Kind;
-use crate::kinds::{
-    admissionregistration, apiextensions, apiregistration, apps, authentication, autoscaling, batch,
-    certificates, coordination, core, discovery_k8s_io, flowcontrol, networking, node, policy, rbac,
-    resource, scheduling, storage, storagemigration,
+use crate::kinds::admissionregistration::{
+    mutating_admission_policy, mutating_admission_policy_binding, mutating_webhook_configuration,
+    validating_admission_policy, validating_admission_policy_binding, validating_webhook_configuration,
 };
+use crate::kinds::apiextensions::custom_resource_definition;
+use crate::kinds::apiregistration::api_service;
+use crate::kinds::apps::{controller_revision, daemon_set, deployment, replica_set, stateful_set};
+use crate::kinds::authentication::token_request;
+use crate::kinds::autoscaling::horizontal_pod_autoscaler;
+use crate::kinds::batch::{cron_job, job};
+use crate::kinds::certificates::{
+    certificate_signing_request, cluster_trust_bundle, pod_certificate_request,
+};
+use crate::kinds::coordination::{lease, lease_candidate};
+use crate::kinds::core::{
+    component_status, config_map, endpoints, event, limit_range, namespace, node, persistent_volume,
+    persistent_volume_claim, pod, pod_template, replication_controller, resource_quota, secret, service,
+    service_account,
+};
+use crate::kinds::discovery::Resource;
+use crate::kinds::discovery_k8s_io::endpoint_slice;
+use crate::kinds::flowcontrol::{flow_schema, priority_level_configuration};
+use crate::kinds::kind::Kind;
+use crate::kinds::networking::{ingress, ingress_class, ip_address, network_policy, service_cidr};
+use crate::kinds::node::runtime_class;
+use crate::kinds::policy::pod_disruption_budget;
+use crate::kinds::rbac::{role_bindings, roles};
+use crate::kinds::resource::{
+    device_class, device_taint_rule, resource_claim, resource_claim_template, resource_pool_status_request,
+    resource_slice,
+};
+use crate::kinds::scheduling::priority_class;
+use crate::kinds::storage::{
+    csi_driver, csi_node, csi_storage_capacity, storage_class, volume_attachment, volume_attributes_class,
+};
+use crate::kinds::storagemigration::storage_version_migration;
 
 /// All kinds that differ from [`Kind::PLAIN`]. Only this table lists them.
 pub(crate) static KINDS: [&Kind; 67] = [
-    &core::config_map::KIND,
-    &core::secret::KIND,
-    &core::pod::KIND,
-    &core::pod_template::KIND,
-    &core::replication_controller::KIND,
-    &core::service::KIND,
-    &core::endpoints::KIND,
-    &core::limit_range::KIND,
-    &core::resource_quota::KIND,
-    &core::namespace::KIND,
-    &core::node::KIND,
-    &core::persistent_volume::KIND,
-    &core::persistent_volume_claim::KIND,
-    &core::service_account::KIND,
-    &core::component_status::KIND,
-    &core::event::KIND,
-    &core::event::IN_EVENTS,
-    &apps::deployment::KIND,
-    &apps::replica_set::KIND,
-    &apps::stateful_set::KIND,
-    &apps::daemon_set::KIND,
-    &apps::controller_revision::KIND,
-    &batch::job::KIND,
-    &batch::cron_job::KIND,
-    &autoscaling::horizontal_pod_autoscaler::KIND,
-    &networking::ingress::KIND,
-    &networking::ingress_class::KIND,
-    &networking::network_policy::KIND,
-    &networking::service_cidr::KIND,
-    &networking::ip_address::KIND,
-    &discovery_k8s_io::endpoint_slice::KIND,
-    &policy::pod_disruption_budget::KIND,
-    &scheduling::priority_class::KIND,
-    &storage::storage_class::KIND,
-    &storage::csi_driver::KIND,
-    &storage::csi_node::KIND,
-    &storage::csi_storage_capacity::KIND,
-    &storage::volume_attachment::KIND,
-    &storage::volume_attributes_class::KIND,
-    &node::runtime_class::KIND,
-    &coordination::lease::KIND,
-    &coordination::lease_candidate::KIND,
-    &rbac::roles::KIND,
-    &rbac::roles::CLUSTER,
-    &rbac::role_bindings::KIND,
-    &rbac::role_bindings::CLUSTER,
-    &certificates::certificate_signing_request::KIND,
-    &certificates::cluster_trust_bundle::KIND,
-    &certificates::pod_certificate_request::KIND,
-    &resource::device_class::KIND,
-    &resource::resource_claim::KIND,
-    &resource::resource_claim_template::KIND,
-    &resource::resource_slice::KIND,
-    &resource::device_taint_rule::KIND,
-    &resource::resource_pool_status_request::KIND,
-    &admissionregistration::mutating_webhook_configuration::KIND,
-    &admissionregistration::validating_webhook_configuration::KIND,
-    &admissionregistration::validating_admission_policy::KIND,
-    &admissionregistration::validating_admission_policy_binding::KIND,
-    &admissionregistration::mutating_admission_policy::KIND,
-    &admissionregistration::mutating_admission_policy_binding::KIND,
-    &apiextensions::custom_resource_definition::KIND,
-    &apiregistration::api_service::KIND,
-    &flowcontrol::flow_schema::KIND,
-    &flowcontrol::priority_level_configuration::KIND,
-    &storagemigration::storage_version_migration::KIND,
-    &authentication::token_request::KIND,
+    &config_map::KIND,
+    &secret::KIND,
+    &pod::KIND,
+    &pod_template::KIND,
+    &replication_controller::KIND,
+    &service::KIND,
+    &endpoints::KIND,
+    &limit_range::KIND,
+    &resource_quota::KIND,
+    &namespace::KIND,
+    &node::KIND,
+    &persistent_volume::KIND,
+    &persistent_volume_claim::KIND,
+    &service_account::KIND,
+    &component_status::KIND,
+    &event::KIND,
+    &event::IN_EVENTS,
+    &deployment::KIND,
+    &replica_set::KIND,
+    &stateful_set::KIND,
+    &daemon_set::KIND,
+    &controller_revision::KIND,
+    &job::KIND,
+    &cron_job::KIND,
+    &horizontal_pod_autoscaler::KIND,
+    &ingress::KIND,
+    &ingress_class::KIND,
+    &network_policy::KIND,
+    &service_cidr::KIND,
+    &ip_address::KIND,
+    &endpoint_slice::KIND,
+    &pod_disruption_budget::KIND,
+    &priority_class::KIND,
+    &storage_class::KIND,
+    &csi_driver::KIND,
+    &csi_node::KIND,
+    &csi_storage_capacity::KIND,
+    &volume_attachment::KIND,
+    &volume_attributes_class::KIND,
+    &runtime_class::KIND,
+    &lease::KIND,
+    &lease_candidate::KIND,
+    &roles::KIND,
+    &roles::CLUSTER,
+    &role_bindings::KIND,
+    &role_bindings::CLUSTER,
+    &certificate_signing_request::KIND,
+    &cluster_trust_bundle::KIND,
+    &pod_certificate_request::KIND,
+    &device_class::KIND,
+    &resource_claim::KIND,
+    &resource_claim_template::KIND,
+    &resource_slice::KIND,
+    &device_taint_rule::KIND,
+    &resource_pool_status_request::KIND,
+    &mutating_webhook_configuration::KIND,
+    &validating_webhook_configuration::KIND,
+    &validating_admission_policy::KIND,
+    &validating_admission_policy_binding::KIND,
+    &mutating_admission_policy::KIND,
+    &mutating_admission_policy_binding::KIND,
+    &custom_resource_definition::KIND,
+    &api_service::KIND,
+    &flow_schema::KIND,
+    &priority_level_configuration::KIND,
+    &storage_version_migration::KIND,
+    &token_request::KIND,
 ];
 
-/// Returns the behavior of a resource. Custom resources and resources without an entry are plain.
+/// Returns the behavior of a resource. Resources without an entry are plain.
 pub(crate) fn of(resource: &Resource) -> &'static Kind {
     if resource.custom.is_some() {
-        return &Kind::PLAIN;
+        return &Kind::CUSTOM;
     }
     let is_same =
         |kind: &&&'static Kind| kind.resource == resource.gvr.resource && kind.group == resource.gvr.group;

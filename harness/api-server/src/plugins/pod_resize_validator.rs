@@ -10,7 +10,7 @@ use kubernetes_types::status::{Status, StatusCause};
 use serde_json::Value;
 
 use super::forbidden;
-use crate::kinds::pod_resources;
+use crate::kinds::core::pod::pod_resources;
 use crate::storage::ObjectReader;
 
 /// Rejects a resized Pod whose requests exceed the allocatable resources of the Node.

@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::request::Target;
-use crate::kinds::service_reading;
+use crate::kinds::core::service::reading as service_reading;
 use crate::storage::StoredObject;
 use crate::storage::list::List;
 

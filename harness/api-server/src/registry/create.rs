@@ -17,6 +17,7 @@ use super::spans;
 use super::state::State;
 use crate::apimachinery::{metadata, options};
 use crate::kinds::apiextensions::custom_resources;
+use crate::kinds::batch::job::selector;
 use crate::kinds::discovery::Resource;
 use crate::kinds::strategy;
 use crate::kinds::strategy::create;
@@ -183,7 +184,7 @@ pub(crate) async fn admit_and_store(
         // Upstream copies an object with a generated name, and the copy does not share its labels.
         // Source: apiserver pkg/registry/generic/registry/store.go, `createWithGenerateNameRetry`.
         if shares_labels && generate.is_empty() && !run.had_labels().unwrap_or(origin.has_labels()) {
-            create::share_labels(&mut object);
+            selector::share_labels(&mut object);
         }
         let first = strategy::admin_access(&object, None, &resource, "", &*request.registry.state);
         let first = Vec::from_iter(first);

@@ -35,10 +35,11 @@ use self::admission::Admission;
 use self::state::State;
 use crate::apimachinery::limits::InFlightRequests;
 use crate::kinds::apiextensions::{custom_resources, definition_deletion, definition_status};
+use crate::kinds::core::service::allocation::ServiceAllocator;
+use crate::kinds::discovery::custom;
 use crate::kinds::discovery::{Resource, api_services};
 use crate::kinds::rbac::aggregation;
 use crate::kinds::service_account_tokens::authenticator::TokenAuthenticator;
-use crate::kinds::service_allocation::ServiceAllocator;
 use crate::kinds::{flow_control, webhook_configurations};
 use crate::plugins::ObjectWriter;
 
@@ -77,7 +78,7 @@ impl Registry {
                 | policies::MUTATING
                 | policies::MUTATING_BINDINGS,
             ) => self.admission.reload_policies(),
-            (custom_resources::GROUP, custom_resources::RESOURCE) => {
+            (custom::GROUP, custom::RESOURCE) => {
                 if !self.starts_definition_controllers() {
                     definition_status::reconcile(&self.state.storage);
                 }

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::body::start;
 use crate::apimachinery::metadata;
-use crate::kinds::apiextensions::custom_resources::CustomResourceInfo;
 use crate::kinds::discovery::Resource;
+use crate::kinds::discovery::custom::CustomResourceInfo;
 use crate::kinds::strategy;
 
 /// Returns whether objects of `kind` in requests for a resource have the schema of a custom resource.

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::apimachinery::metadata;
 use crate::apimachinery::options::RequestOptions;
-use crate::kinds::apiextensions::custom_resources;
 use crate::kinds::discovery::Resource;
+use crate::kinds::discovery::custom;
 use crate::kinds::strategy;
 use crate::storage::Key;
 
@@ -172,7 +172,7 @@ fn storage_prefix(resource: &str) -> Option<&'static str> {
 pub(crate) fn invalid_object(resource: &Resource, key: &Key, dry_run: bool, why: &str) -> Box<Status> {
     let gvr = &resource.gvr;
     let root = if dry_run { "" } else { "/registry" };
-    let has_group = resource.custom.is_some() || gvr.group == custom_resources::GROUP;
+    let has_group = resource.custom.is_some() || gvr.group == custom::GROUP;
     let group = if has_group { format!("{}/", gvr.group) } else { String::new() };
     let place = storage_prefix(&gvr.group_resource()).unwrap_or(&gvr.resource);
     let namespace = if key.namespace.is_empty() { String::new() } else { format!("{}/", key.namespace) };

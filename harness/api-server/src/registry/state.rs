@@ -18,15 +18,16 @@ use serde_json::Value;
 
 use crate::apimachinery::metadata;
 use crate::kinds::apiextensions::custom_resources;
-use crate::kinds::apiextensions::custom_resources::CustomResourceInfo;
 use crate::kinds::conversion;
 use crate::kinds::conversion::Strategy;
+use crate::kinds::core::service::reading as service_reading;
 use crate::kinds::defaulting;
 use crate::kinds::defaulting::internal;
+use crate::kinds::discovery::custom;
+use crate::kinds::discovery::custom::CustomResourceInfo;
 use crate::kinds::discovery::{Resource, Resources, api_services};
 use crate::kinds::rbac::AuthorizationMode;
 use crate::kinds::rbac::policies::StoredPolicies;
-use crate::kinds::service_reading;
 use crate::storage::{ObjectReader, Storage, StoredObject};
 
 /// Stored objects and served resources.
@@ -93,7 +94,7 @@ impl State {
     pub(crate) fn reload_resources(&self) {
         let mut known = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::take(&mut *known);
-        let stored = self.storage.list(custom_resources::GROUP, custom_resources::RESOURCE, "");
+        let stored = self.storage.list(custom::GROUP, custom::RESOURCE, "");
         *known = stored.into_iter().map(|definition| defined(definition, &before)).collect();
         let custom = known.iter().flat_map(|(_, resources)| resources).cloned();
         let resources = Arc::new(Resources::new(custom, api_services::stored(&self.storage)));
@@ -272,7 +273,7 @@ impl State {
             return custom.schema()?.set_defaults(object);
         }
         defaulting::set_own_defaults(object);
-        if kind.group == custom_resources::GROUP && kind.kind == "CustomResourceDefinition" {
+        if kind.group == custom::GROUP && kind.kind == "CustomResourceDefinition" {
             custom_resources::set_defaults(object);
         }
         Ok(())
@@ -378,7 +379,7 @@ pub(crate) fn normalize_stored(object: &mut Value, resource: &Resource) {
 }
 
 fn is_stored_as_protobuf(resource: &Resource) -> bool {
-    let is_json = [custom_resources::GROUP, "apiregistration.k8s.io"].contains(&resource.gvr.group.as_str());
+    let is_json = [custom::GROUP, "apiregistration.k8s.io"].contains(&resource.gvr.group.as_str());
     resource.custom.is_none() && !is_json
 }
 

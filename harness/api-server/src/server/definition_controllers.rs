@@ -18,9 +18,9 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::apimachinery::metadata;
 use crate::endpoints::context::Server;
-use crate::kinds::apiextensions::custom_resources::{GROUP, RESOURCE};
 use crate::kinds::apiextensions::definition_status::Names;
 use crate::kinds::apiextensions::{definition_deletion, definition_status};
+use crate::kinds::discovery::custom::{GROUP, RESOURCE};
 use crate::server::loopback_requests;
 use crate::storage::{ObjectReader as _, Storage, StorageEvent};
 

@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use crate::apimachinery::metadata;
 use crate::endpoints::options::Advertised;
 use crate::endpoints::options::Options;
+use crate::kinds::core::service::allocation::range;
+use crate::kinds::core::service::allocation::range::ServiceRange;
 use crate::kinds::defaulting;
 use crate::kinds::discovery::{Resources, api_services};
 use crate::kinds::flow_control;
 use crate::kinds::server_writes;
-use crate::kinds::service_allocation::range;
-use crate::kinds::service_allocation::range::ServiceRange;
 use crate::storage::Storage;
 
 pub(crate) const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];

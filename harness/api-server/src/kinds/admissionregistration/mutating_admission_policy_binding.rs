@@ -1,5 +1,7 @@
 //! Implements `MutatingAdmissionPolicyBinding` objects.
 
+use crate::kinds::admissionregistration;
+use crate::kinds::admissionregistration::bindings;
 use crate::kinds::kind::Kind;
 
 /// The behavior of `MutatingAdmissionPolicyBinding` objects.
@@ -9,14 +11,8 @@ pub(crate) const KIND: Kind = Kind {
     kind: "MutatingAdmissionPolicyBinding",
     has_core_finalizers: false,
     requires_resource_version: true,
-    set_defaults: Some(crate::kinds::defaulting::policies::binding),
-    validate: |errors, object, change| {
-        crate::kinds::validation::admission_policies::bindings::mutating_binding(
-            errors,
-            object,
-            change.is_none(),
-        )
-    },
-    cells: Some(crate::kinds::tables::cluster::policy_binding),
+    set_defaults: Some(admissionregistration::defaults::binding),
+    validate: |errors, object, change| bindings::mutating_binding(errors, object, change.is_none()),
+    cells: Some(bindings::cells),
     ..Kind::COUNTED
 };

@@ -1,5 +1,6 @@
 //! Implements `MutatingWebhookConfiguration` objects.
 
+use crate::kinds::admissionregistration::configurations;
 use crate::kinds::kind::{Changes, Kind};
 
 /// The behavior of `MutatingWebhookConfiguration` objects.
@@ -12,9 +13,7 @@ pub(crate) const KIND: Kind = Kind {
     set_defaults: Some(kubernetes_admission::config::set_defaults),
     next_generation: Changes::OfIntentOrEmptyFields,
     is_webhook_configuration: true,
-    warn: |warnings, object, old| {
-        crate::kinds::admissionregistration::warn_configuration(warnings, object, old)
-    },
-    cells: Some(crate::kinds::tables::cluster::webhooks),
+    warn: |warnings, object, old| configurations::warn_configuration(warnings, object, old),
+    cells: Some(configurations::cells),
     ..Kind::COUNTED
 };

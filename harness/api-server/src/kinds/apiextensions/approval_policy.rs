@@ -1,13 +1,13 @@
 //! Checks the API approval of definitions in the protected Kubernetes community groups.
 
 use kubernetes_cel::schema::has_format;
-use serde_json::Value;
-
 use kubernetes_types::json::{at, text};
 use kubernetes_types::quoting::quote;
 use kubernetes_types::status::FieldError;
+use serde_json::Value;
 
 const ANNOTATION: &str = "api-approved.kubernetes.io";
+
 const POLICY_URL: &str = "https://github.com/kubernetes/enhancements/pull/1111";
 
 /// The meaning of the annotation `api-approved.kubernetes.io`.

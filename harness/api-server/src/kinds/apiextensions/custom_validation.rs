@@ -7,9 +7,10 @@ use kubernetes_types::structural::{Judgment, Purpose};
 use kubernetes_types::unstructured;
 use serde_json::Value;
 
-use super::custom_resources::CustomResourceInfo;
 use crate::apimachinery::metadata;
 use crate::kinds::discovery::Resource;
+use crate::kinds::discovery::custom::CustomResourceInfo;
+use crate::kinds::kind::Kind;
 use crate::kinds::metadata_validation;
 
 /// Returns the errors about a wrong `kind` or `apiVersion`. Such errors stop the validation.
@@ -54,8 +55,8 @@ pub(crate) fn validate(
     if !errors.is_empty() {
         return Err(Box::new(Status::invalid(&found.group, &found.kind, name, &errors)));
     }
-    let judgment = judge(object, old, resource, custom, subresource)
-        .map_err(|unsupported| Status::unsupported(&unsupported))?;
+    let judgment =
+        judge(object, old, custom, subresource).map_err(|unsupported| Status::unsupported(&unsupported))?;
     warnings.extend(judgment.warnings);
     if judgment.errors.is_empty() {
         return Ok(());
@@ -66,7 +67,6 @@ pub(crate) fn validate(
 fn judge(
     object: &Value,
     old: Option<&Value>,
-    resource: &Resource,
     custom: &CustomResourceInfo,
     subresource: &str,
 ) -> Result<Judgment, Unsupported> {
@@ -74,8 +74,8 @@ fn judge(
     let purpose = if subresource == "status" { Purpose::Status } else { Purpose::Object };
     let mut errors = match (wrong_metadata(object), old) {
         (Some(wrong), _) => vec![wrong],
-        (None, None) => metadata_validation::validate(object, None, resource),
-        (None, Some(old)) => metadata_validation::validate_repeatedly(object, old, resource),
+        (None, None) => metadata_validation::validate(object, None, &Kind::CUSTOM),
+        (None, Some(old)) => metadata_validation::validate_repeatedly(object, old, &Kind::CUSTOM),
     };
     errors.extend(schema.schema_errors(object, old, purpose)?);
     if let Some(scale) = &custom.scale {

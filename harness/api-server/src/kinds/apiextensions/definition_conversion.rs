@@ -2,18 +2,18 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
-
 use admission_webhook_client::check_bundle;
 use kubernetes_admission::config::client_config_errors;
-use kubernetes_types::go_base64;
 use kubernetes_types::json::{at, text};
-use kubernetes_types::names;
 use kubernetes_types::quoting::{encode, quote};
 use kubernetes_types::status::FieldError;
+use kubernetes_types::{go_base64, names};
+use serde_json::Value;
 
 const PATH: &str = "spec.conversion";
+
 const ONLY_FOR_WEBHOOK: &str = "should not be set when strategy is not set to Webhook";
+
 const SUPPORTED_REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 /// Validates `spec.conversion` of a definition; `old` is `None` for a new definition.

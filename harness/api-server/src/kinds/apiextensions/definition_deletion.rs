@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::custom_resources::{GROUP, RESOURCE, group_resource};
-use super::definition_status::{self, Condition, set_condition};
 use crate::apimachinery::metadata;
+use crate::kinds::apiextensions::custom_resources::group_resource;
+use crate::kinds::apiextensions::definition_status;
+use crate::kinds::apiextensions::definition_status::{Condition, set_condition};
 use crate::kinds::deletion;
+use crate::kinds::discovery::custom::{GROUP, RESOURCE};
 use crate::kinds::kind::{DeleteEffect, Kind};
 use crate::storage::{Key, ObjectReader as _, Storage};
 

@@ -13,10 +13,10 @@ use std::sync::Arc;
 use kubernetes_types::json::{at, set, text};
 use serde_json::{Value, json};
 
-use super::approval_policy::{self, Approval};
-use super::custom_resources::{GROUP, RESOURCE};
-use super::definition_conversion;
 use crate::apimachinery::metadata;
+use crate::kinds::apiextensions::approval_policy::Approval;
+use crate::kinds::apiextensions::{approval_policy, definition_conversion};
+use crate::kinds::discovery::custom::{GROUP, RESOURCE};
 use crate::kinds::server_writes;
 use crate::storage::{Key, ObjectReader as _, Storage};
 

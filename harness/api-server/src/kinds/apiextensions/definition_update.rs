@@ -11,7 +11,7 @@ use kubernetes_types::quoting::{encode, quote};
 use kubernetes_types::status::FieldError;
 use serde_json::{Map, Value};
 
-use super::definition_status::is_true;
+use crate::kinds::apiextensions::definition_status::is_true;
 
 /// Rejects changes to immutable fields: the group and the plural and, after establishment, the scope and the kind.
 ///

@@ -11,11 +11,15 @@ use kubernetes_types::status::{FieldError, Status, Unsupported};
 use kubernetes_types::structural::definition;
 use serde_json::Value;
 
-use super::custom_resources::{GROUP, check_schemas, schema_of};
-use super::selectable_fields::{self, FieldLocation};
 use crate::apimachinery::metadata;
-use crate::kinds::apiextensions::{approval_policy, definition_conversion, definition_update};
-use crate::kinds::validation;
+use crate::kinds::apiextensions::custom_resources::{check_schemas, schema_of};
+use crate::kinds::apiextensions::selectable_fields::FieldLocation;
+use crate::kinds::apiextensions::{
+    approval_policy, definition_conversion, definition_update, selectable_fields,
+};
+use crate::kinds::common::fields::{Errors, Path};
+use crate::kinds::common::internal::Form;
+use crate::kinds::discovery::custom::GROUP;
 
 /// Validates a definition and returns the warnings. On `/status`, validates only the accepted names.
 ///
@@ -183,7 +187,7 @@ fn spec_errors(spec: &Value) -> Result<Vec<FieldError>, Unsupported> {
         wrong.push("must have exactly one version marked as storage version");
     }
     if !wrong.is_empty() {
-        errors.extend(validation::of_versions(&own_parts(spec), &wrong)?);
+        errors.extend(of_versions(&own_parts(spec), &wrong)?);
     }
     // The first version is also the version of the whole definition.
     if let Some(name) = versions.first().map(|version| text(version, &["name"])) {
@@ -349,4 +353,17 @@ fn column_errors(columns: &Value, path: &str) -> Vec<FieldError> {
         }
     }
     errors
+}
+
+/// Returns an error for each reason why the versions of a definition are invalid.
+///
+/// # Errors
+/// Returns an error if the error messages would be too large.
+pub(crate) fn of_versions(versions: &Value, whys: &[&str]) -> Result<Vec<FieldError>, Unsupported> {
+    let (mut errors, spec) = (Errors::default(), Path::new("spec"));
+    for why in whys {
+        let shown = errors.shown(Form::List, "apiextensions.CustomResourceDefinitionVersion", versions);
+        errors.invalid(&spec.child("versions"), shown, why);
+    }
+    errors.into_list()
 }

@@ -2,12 +2,11 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
-
 use kubernetes_types::json::{at, text};
 use kubernetes_types::quoting::quote;
 use kubernetes_types::status::FieldError;
 use kubernetes_types::structural::{Notation, resolve};
+use serde_json::Value;
 
 /// The maximum number of selectable fields in a version.
 const MAX_SELECTABLE_FIELDS: usize = 8;

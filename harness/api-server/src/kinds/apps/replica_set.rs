@@ -1,27 +1,34 @@
 //! Implements `ReplicaSet` objects.
 
-use crate::kinds::common::change::Change;
-use crate::kinds::common::fields::Errors;
-use crate::kinds::common::fields::get;
-use crate::kinds::common::warnings::Warnings;
-use crate::kinds::kind::Kind;
-use kubernetes_types::json::set;
+use kubernetes_types::json::{at, set};
 use serde_json::Value;
+
+use crate::kinds::common;
+use crate::kinds::common::cells::{Context, label_selector};
+use crate::kinds::common::change::Change;
+use crate::kinds::common::defaults::fill;
+use crate::kinds::common::fields::{Errors, Path, get};
+use crate::kinds::common::warnings::Warnings;
+use crate::kinds::core::workloads;
+use crate::kinds::core::workloads::{
+    counted_status, replicated, selector, selector_stays, template_of_replica_set, with_template,
+};
+use crate::kinds::kind::Kind;
 
 /// The behavior of `ReplicaSet` objects.
 pub(crate) const KIND: Kind = Kind {
     group: "apps",
     resource: "replicasets",
     kind: "ReplicaSet",
-    set_defaults: Some(crate::kinds::defaulting::workloads::replica_set),
-    drop_disabled_fields: crate::kinds::strategy::disabled_fields::drop_of_template,
-    validate: crate::kinds::validation::workloads::replica_set,
+    set_defaults: Some(set_defaults),
+    drop_disabled_fields: workloads::drop_of_template,
+    validate,
     validate_subresources: &[("status", validate_status)],
-    warn: warn,
+    warn,
     fill_empty: |object| {
         set(object, &["spec", "replicas"], 0);
     },
-    cells: Some(crate::kinds::tables::workloads::replica_set),
+    cells: Some(cells),
     ..Kind::COUNTED
 };
 
@@ -33,21 +40,46 @@ const COUNTERS: [&str; 6] = [
     "observedGeneration",
     "terminatingReplicas",
 ];
+
 const PARTS: [&str; 3] = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
 
 fn validate_status(errors: &mut Errors, object: &Value, change: Change<'_>) {
-    crate::kinds::validation::statuses::counters(errors, object, change, &COUNTERS, &PARTS, "");
+    workloads::counters(errors, object, change, &COUNTERS, &PARTS, "");
 }
 
 fn warn(warnings: &mut Warnings, object: &Value, old: Option<&Value>) {
-    if crate::kinds::common::warnings::has_next_generation(object, old) {
+    if common::warnings::has_next_generation(object, old) {
         if old.is_none() {
-            crate::kinds::common::warnings::named_as_host(
-                warnings,
-                object,
-                crate::kinds::common::warnings::POD_NAMES,
-            );
+            common::warnings::named_as_host(warnings, object, common::warnings::POD_NAMES);
         }
-        crate::kinds::validation::warnings::of_template(warnings, get(object, "spec"));
+        workloads::warn_about_template(warnings, get(object, "spec"));
     }
+}
+
+/// Sets the defaults of a `ReplicaSet`.
+///
+/// Source: kubernetes pkg/apis/apps/v1/defaults.go, `SetDefaults_ReplicaSet`.
+pub(crate) fn set_defaults(object: &mut Value) {
+    counted_status(object, &["replicas"]);
+    if let Some(spec) = with_template(object) {
+        fill(spec, "replicas", 1);
+    }
+}
+
+/// Validates a `ReplicaSet`.
+///
+/// Source: kubernetes pkg/apis/apps/validation/validation.go, `ValidateReplicaSet` and `ValidateReplicaSetUpdate`.
+/// Rule: VLO-13, VLO-14.
+pub(crate) fn validate(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+    let (path, spec) = (Path::new("spec"), get(object, "spec"));
+    errors.none_negative(&path, spec, &["replicas", "minReadySeconds"]);
+    selector(errors, &path, spec, "deployment");
+    template_of_replica_set(errors, &path, spec);
+    if let Some(change) = change {
+        selector_stays(errors, spec, change);
+    }
+}
+
+pub(crate) fn cells(object: &Value, context: &Context<'_>) -> Vec<Value> {
+    replicated(object, context, label_selector(at(object, &["spec", "selector"])))
 }

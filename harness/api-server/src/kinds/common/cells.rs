@@ -167,6 +167,15 @@ pub(crate) fn condition<'a>(conditions: &'a [Value], kind: &str) -> Option<&'a V
     conditions.iter().find(|condition| text(condition, &["type"]) == kind)
 }
 
+/// Returns the status of a condition; `None` if the condition does not exist.
+pub(crate) fn status_of<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
+    condition(items(object, &["status", "conditions"]), kind).map(|condition| text(condition, &["status"]))
+}
+
+pub(crate) fn name_and_age(object: &Value, context: &Context<'_>) -> Vec<Value> {
+    row![name(object), age_of(object, context)]
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

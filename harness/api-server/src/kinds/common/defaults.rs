@@ -98,3 +98,21 @@ pub(crate) fn resource_list(object: &mut Value, field: &str) {
         }
     }
 }
+
+/// Copies the annotations `names` from `before` to `object`, but keeps annotations that `object` already has.
+pub(crate) fn keep_annotations(object: &mut Value, before: &Value, names: &[&str]) {
+    let Some(before) = before.get("metadata").and_then(|metadata| metadata.get("annotations")) else {
+        return;
+    };
+    for name in names {
+        if let Some(value) = before.get(name)
+            && let Some(annotations) = annotations(object)
+        {
+            fill_pointer(annotations, name, value.clone());
+        }
+    }
+}
+
+pub(crate) fn annotations(object: &mut Value) -> Option<&mut Value> {
+    ensure(ensure(object, "metadata")?, "annotations")
+}

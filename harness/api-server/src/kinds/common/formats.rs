@@ -1,12 +1,12 @@
 //! Validates string formats and numbers.
 
 use kubernetes_types::names;
+use kubernetes_types::status::FieldError;
 use serde_json::Value;
 
 use crate::apimachinery::metadata;
 use crate::kinds::common::fields;
-use crate::kinds::common::fields::{Errors, Path};
-use crate::kinds::object_names;
+use crate::kinds::common::fields::{Errors, IMMUTABLE, Path};
 
 fn too_long(limit: usize) -> String {
     format!("must be no more than {limit} characters")
@@ -273,7 +273,7 @@ pub(crate) fn full_domain_name(errors: &mut Errors, path: &Path<'_>, name: &str)
 
 /// Validates a name that must be a path segment of the API.
 pub(crate) fn path_segment(errors: &mut Errors, path: &Path<'_>, name: &str) {
-    errors.all_invalid(path, name, object_names::path_segment_errors(name));
+    errors.all_invalid(path, name, path_segment_errors(name));
 }
 
 /// Validates a quantity that must not be negative.
@@ -375,6 +375,40 @@ pub(crate) fn amount(value: &Value) -> i64 {
         Some(text) => percentage(text).unwrap_or(text).parse().unwrap_or(0),
         None => value.as_i64().unwrap_or(0),
     }
+}
+
+/// Returns the reasons why a name cannot be a path segment.
+///
+/// Source: apimachinery pkg/api/validate/content/path.go, `IsPathSegmentName`.
+pub(crate) fn path_segment_errors(name: &str) -> Vec<String> {
+    match name {
+        "." | ".." => vec![format!("may not be '{name}'")],
+        _ => ["/", "%"]
+            .iter()
+            .filter(|part| name.contains(**part))
+            .map(|part| format!("may not contain '{part}'"))
+            .collect(),
+    }
+}
+
+/// Reports a changed immutable field as an error of generated validation. The error does not contain the value.
+pub(crate) fn stays_by_type(errors: &mut Errors, path: &Path<'_>) {
+    errors.generated(FieldError::invalid(path.to_string(), "null", IMMUTABLE));
+}
+
+/// Validates the name of a CSI driver.
+///
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateCSIDriverName`.
+pub(crate) fn driver_name(errors: &mut Errors, path: &Path<'_>, name: &str) {
+    const DRIVER_NAME_MAX_LENGTH: usize = 63;
+    if name.is_empty() {
+        errors.required(path, "");
+        return;
+    }
+    if name.len() > DRIVER_NAME_MAX_LENGTH {
+        errors.too_long(path, DRIVER_NAME_MAX_LENGTH);
+    }
+    errors.all_invalid(path, name, kubernetes_types::names::dns1123_subdomain(&name.to_lowercase()));
 }
 
 #[cfg(test)]

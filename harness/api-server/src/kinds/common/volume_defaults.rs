@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::kinds::common;
-use crate::kinds::common::defaults::{each, ensure, fill, fill_pointer, is_empty, with};
-use crate::kinds::defaulting::core;
+use crate::kinds::common::defaults::{each, ensure, fill, fill_pointer, is_empty, resource_list, with};
 
 /// Sets the defaults of one item in `spec.volumes` of a Pod.
 ///
@@ -30,7 +29,7 @@ pub(crate) fn volume(volume: &mut Value) {
         with(source, "volumeClaimTemplate", |template| {
             ensure(template, "metadata");
             if let Some(spec) = ensure(template, "spec") {
-                core::claim_spec(spec);
+                claim_spec(spec);
             }
         });
     });
@@ -109,6 +108,17 @@ fn downward_items(source: &mut Value) {
 fn projection(projection: &mut Value) {
     with(projection, "serviceAccountToken", |token| fill(token, "expirationSeconds", 3600));
     with(projection, "downwardAPI", downward_items);
+}
+
+/// Sets the defaults of the `spec` of a `PersistentVolumeClaim`.
+///
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_PersistentVolumeClaimSpec`.
+pub(crate) fn claim_spec(spec: &mut Value) {
+    fill_pointer(spec, "volumeMode", "Filesystem");
+    if let Some(resources) = ensure(spec, "resources") {
+        resource_list(resources, "limits");
+        resource_list(resources, "requests");
+    }
 }
 
 #[cfg(test)]

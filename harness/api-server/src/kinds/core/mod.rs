@@ -16,3 +16,4 @@ pub(crate) mod resource_quota;
 pub(crate) mod secret;
 pub(crate) mod service;
 pub(crate) mod service_account;
+pub(crate) mod workloads;

@@ -2,16 +2,7 @@
 //!
 //! Each kind's constant names the function that sets its defaults.
 
-pub(crate) mod autoscaling;
-pub(crate) mod core;
-pub(crate) mod devices;
-pub(crate) mod extensions;
-pub(crate) mod flow_control;
 pub(crate) mod internal;
-pub(crate) mod pod;
-pub(crate) mod policies;
-pub(crate) mod storage;
-pub(crate) mod workloads;
 
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::schema;

@@ -12,13 +12,13 @@ use kubernetes_types::json::{at, set, text};
 use kubernetes_types::quoting::quote;
 use serde_json::{Value, json};
 
-use super::compare;
 use crate::apimachinery::{metadata, status_conditions};
-use crate::kinds::apiextensions::custom_resources;
+use crate::kinds::discovery::{compare, custom};
 use crate::kinds::server_writes;
 use crate::storage::{Key, ObjectReader as _, Storage};
 
 pub(crate) const GROUP: &str = "apiregistration.k8s.io";
+
 const RESOURCE: &str = "apiservices";
 
 /// The label of the `APIService`s that kube-aggregator creates.
@@ -31,6 +31,7 @@ const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 /// Source: kubernetes `pkg/controlplane/controller/crdregistration/crdregistration_controller.go`,
 /// `handleVersionUpdate`.
 const CUSTOM_GROUP_PRIORITY: i64 = 1000;
+
 const CUSTOM_VERSION_PRIORITY: i64 = 100;
 
 /// The built-in groups and versions, with the priorities of the group and of the version.
@@ -262,7 +263,7 @@ fn register(storage: &Storage) -> bool {
 /// Returns the `APIService`s of the served versions of all definitions, by name.
 fn of_definitions(storage: &Storage) -> BTreeMap<String, ApiService> {
     let mut services = BTreeMap::new();
-    for definition in storage.list(custom_resources::GROUP, custom_resources::RESOURCE, "") {
+    for definition in storage.list(custom::GROUP, custom::RESOURCE, "") {
         let versions = at(&definition, &["spec", "versions"]).as_array().into_iter().flatten();
         for version in versions.filter(|version| version["served"] == true) {
             let service =

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use kubernetes_admission::attributes::{GroupVersionKind, GroupVersionResource};
 use serde::Deserialize;
 
-use super::{Resource, Subresource};
+use crate::kinds::discovery::{Resource, Subresource};
 
 /// The built-in resources of kube-apiserver, as recorded by `tools/discovery.sh`.
 ///
@@ -48,7 +48,7 @@ struct SubresourceEntry {
     verbs: Vec<String>,
 }
 
-pub(super) static BUILT_IN_RESOURCES: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(|| {
+pub(crate) static BUILT_IN_RESOURCES: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(|| {
     let groups: Vec<GroupEntry> = match serde_json::from_str(BUILT_IN) {
         Ok(groups) => groups,
         Err(error) => unreachable!("discovery.json is part of the program: {error}"),

@@ -1,8 +1,9 @@
 //! Describes the resources that the server serves.
 
 pub(crate) mod api_services;
-mod built_in;
-mod storage_hash;
+pub(crate) mod built_in;
+pub(crate) mod custom;
+pub(crate) mod storage_hash;
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -11,10 +12,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use kubernetes_admission::attributes::{GroupVersionKind, GroupVersionResource};
 use kubernetes_admission::cluster_state::EquivalentResource;
 
-use self::api_services::ApiService;
-use self::built_in::BUILT_IN_RESOURCES;
-pub(crate) use self::storage_hash::storage_version_hash;
-use super::apiextensions::custom_resources::{CustomResourceInfo, DefinitionStage};
+use crate::kinds::discovery::api_services::ApiService;
+use crate::kinds::discovery::built_in::BUILT_IN_RESOURCES;
+use crate::kinds::discovery::custom::{CustomResourceInfo, DefinitionStage};
 use crate::storage::Key;
 
 /// A resource in one of its versions.
@@ -297,7 +297,7 @@ impl Resources {
 /// Compares versions by preference: `v2`, `v1`, `v2beta1`, `v1alpha1`, then all others in alphabetical order.
 ///
 /// Source: apimachinery pkg/version/helpers.go, `CompareKubeAwareVersionStrings`.
-fn compare(one: &str, other: &str) -> Ordering {
+pub(crate) fn compare(one: &str, other: &str) -> Ordering {
     match (maturity(one), maturity(other)) {
         (None, None) => other.cmp(one),
         (one, other) => one.cmp(&other),

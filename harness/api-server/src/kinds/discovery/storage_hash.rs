@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
-use super::{Resource, Resources};
+use crate::kinds::discovery::{Resource, Resources};
 
 /// Source: apiserver pkg/endpoints/discovery/storageversionhash.go, `StorageVersionHash`.
 pub(crate) fn storage_version_hash(group: &str, version: &str, kind: &str) -> String {

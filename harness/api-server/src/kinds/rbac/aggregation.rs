@@ -9,6 +9,7 @@ use kubernetes_admission::authorizer::{RBAC_GROUP, aggregated_rules};
 use kubernetes_types::json::set;
 use serde_json::{Value, json};
 
+use crate::apimachinery::metadata;
 use crate::kinds::server_writes;
 use crate::storage::{Key, ObjectReader as _, Storage};
 
@@ -45,7 +46,7 @@ pub(crate) fn reconcile(storage: &Storage) {
         }
         for (stored, rules) in outdated {
             let role = with_rules(stored, &rules);
-            let name = crate::apimachinery::metadata::text(stored, "name");
+            let name = metadata::text(stored, "name");
             let key = Key::cluster_scoped(RBAC_GROUP, "clusterroles", name);
             // If another write came first, that write also aggregates.
             let _ = storage.replace(&key, Some(stored), role);
@@ -60,7 +61,7 @@ fn with_rules(role: &Value, rules: &Value) -> Value {
     let fields = json!({
         "apiVersion": role["apiVersion"],
         "kind": role["kind"],
-        "metadata": {"name": crate::apimachinery::metadata::text(role, "name")},
+        "metadata": {"name": metadata::text(role, "name")},
         "rules": rules,
     });
     let mut applied = server_writes::applied(role, &fields, CONTROLLER);

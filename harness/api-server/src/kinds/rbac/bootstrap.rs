@@ -3,8 +3,8 @@
 use kubernetes_admission::authorizer::RBAC_GROUP;
 use serde_json::Value;
 
-use super::aggregation;
 use crate::apimachinery::metadata;
+use crate::kinds::rbac::aggregation;
 use crate::kinds::server_writes;
 use crate::storage::InitialObjects;
 

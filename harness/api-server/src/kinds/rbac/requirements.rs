@@ -1,11 +1,13 @@
 //! Validates label and field selectors in roles and access reviews.
 
-use serde_json::Value;
-
 use kubernetes_types::names;
 use kubernetes_types::status::{FieldError, MAX_ERRORS};
+use serde_json::Value;
+
+use crate::kinds::rbac;
 
 const MISSING_VALUES: &str = "must be specified when `operator` is 'In' or 'NotIn'";
+
 const UNEXPECTED_VALUES: &str = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
 
 /// Determines whether an unknown operator is an error.
@@ -31,7 +33,7 @@ pub(crate) fn selector(selector: &Value, path: &str) -> Vec<FieldError> {
         let value = value.as_str().unwrap_or_default();
         errors.extend(invalid(&path, value, names::label_value(value)));
     }
-    for (index, requirement) in super::list(selector, "matchExpressions").iter().enumerate() {
+    for (index, requirement) in rbac::list(selector, "matchExpressions").iter().enumerate() {
         if errors.len() > MAX_ERRORS {
             break;
         }
@@ -46,9 +48,9 @@ pub(crate) fn selector(selector: &Value, path: &str) -> Vec<FieldError> {
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateLabelSelectorRequirement`.
 pub(crate) fn of_labels(requirement: &Value, path: &str, unknown: UnknownOperator) -> Vec<FieldError> {
     let mut errors = of_operator(requirement, path, unknown);
-    let key = super::text(requirement, "key");
+    let key = rbac::text(requirement, "key");
     errors.extend(invalid(&format!("{path}.key"), key, names::label_key(key)));
-    for (index, value) in super::list(requirement, "values").iter().enumerate() {
+    for (index, value) in rbac::list(requirement, "values").iter().enumerate() {
         if errors.len() > MAX_ERRORS {
             break;
         }
@@ -62,14 +64,14 @@ pub(crate) fn of_labels(requirement: &Value, path: &str, unknown: UnknownOperato
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateFieldSelectorRequirement`.
 pub(crate) fn of_fields(requirement: &Value, path: &str) -> Vec<FieldError> {
-    let has_key = !super::text(requirement, "key").is_empty();
+    let has_key = !rbac::text(requirement, "key").is_empty();
     let missing = (!has_key).then(|| FieldError::required(format!("{path}.key"), "must be specified"));
     missing.into_iter().chain(of_operator(requirement, path, UnknownOperator::Allowed)).collect()
 }
 
 fn of_operator(requirement: &Value, path: &str, unknown: UnknownOperator) -> Vec<FieldError> {
-    let has_values = !super::list(requirement, "values").is_empty();
-    let error = match super::text(requirement, "operator") {
+    let has_values = !rbac::list(requirement, "values").is_empty();
+    let error = match rbac::text(requirement, "operator") {
         "In" | "NotIn" if !has_values => FieldError::required(format!("{path}.values"), MISSING_VALUES),
         "Exists" | "DoesNotExist" if has_values => {
             FieldError::forbidden(format!("{path}.values"), UNEXPECTED_VALUES)

@@ -5,8 +5,8 @@ use kubernetes_types::selector::Selector;
 use kubernetes_types::status::{FieldError, MAX_ERRORS};
 use serde_json::{Value, json};
 
-use super::{list, text};
-use crate::kinds::rbac::requirements;
+use crate::kinds::common::formats;
+use crate::kinds::rbac::{list, requirements, text};
 
 /// Validates the rules and the aggregation selectors of a role.
 ///
@@ -111,7 +111,7 @@ pub(crate) fn binding(object: &Value, old: Option<&Value>, is_namespaced: bool) 
     if name.is_empty() {
         name_missing = Some(FieldError::required("roleRef.name", ""));
     } else {
-        let why = crate::kinds::object_names::path_segment_errors(name);
+        let why = formats::path_segment_errors(name);
         errors.extend(why.into_iter().map(|why| FieldError::invalid("roleRef.name", Value::from(name), why)));
     }
     // Generated validation stops if the whole reference is rejected.

@@ -8,10 +8,9 @@ use kubernetes_types::status::Status;
 use serde_json::{Value, json};
 
 use crate::apimachinery::metadata;
-use crate::kinds::deletion;
 use crate::kinds::discovery::Resource;
 use crate::kinds::kind::DeleteEffect;
-use crate::kinds::table;
+use crate::kinds::{deletion, table};
 
 /// Returns whether a DELETE returns the deleted object instead of a Status.
 pub(crate) fn returns_deleted_object(resource: &Resource) -> bool {

@@ -2,15 +2,8 @@
 //!
 //! A strategy prepares objects before they are stored. It sets names, times, the status, and the generation.
 
-pub(crate) mod app_armor;
-pub(crate) mod certificate;
-pub(crate) mod claim;
 pub(crate) mod create;
 pub(crate) mod deletion;
-pub(crate) mod disabled_fields;
-pub(crate) mod job;
-pub(crate) mod pod;
-pub(crate) mod service;
 pub(crate) mod update;
 
 use std::collections::HashSet;
@@ -19,17 +12,15 @@ use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_admission::cluster_state::ClusterState;
 use kubernetes_admission::config;
 use kubernetes_admission::config::ConfigError;
-use kubernetes_types::json::text;
 use kubernetes_types::status::{FieldError, Status};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::apimachinery::metadata;
 use crate::kinds::apiextensions::{custom_validation, definitions};
 use crate::kinds::common::warnings::Warnings;
 use crate::kinds::discovery::Resource;
 use crate::kinds::kind::{FieldPath, Kind, StatusKeeps};
-use crate::kinds::table;
-use crate::kinds::{metadata_validation, validation};
+use crate::kinds::{metadata_validation, table, validation};
 
 /// The characters in the random suffixes of generated names.
 ///
@@ -44,9 +35,6 @@ const RANDOM_LENGTH: usize = 5;
 ///
 /// Source: apiserver pkg/storage/names/generate.go.
 const MAX_GENERATED_NAME_LENGTH: usize = 63 - RANDOM_LENGTH;
-
-/// The `apps/v1` annotation for the template generation of a `DaemonSet`. The internal type has a field for it.
-pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// Returns a name that consists of the prefix `base` and a random suffix.
 pub(crate) fn generated_name(base: &str) -> String {
@@ -142,8 +130,8 @@ pub(crate) fn validate_after(
             errors
         }
         None if is_configuration => config::validate(object),
-        Some(old) if kind.is_definition => metadata_validation::validate_repeatedly(object, old, resource),
-        old => metadata_validation::validate(object, old, resource),
+        Some(old) if kind.is_definition => metadata_validation::validate_repeatedly(object, old, kind),
+        old => metadata_validation::validate(object, old, kind),
     };
     errors.splice(..0, first);
     let further = validation::errors(object, old, resource, subresource);
@@ -207,17 +195,6 @@ pub(crate) fn validate_conditions(
     Err(Box::new(Status::invalid(&kind.group, &kind.kind, name, &errors)))
 }
 
-/// Returns an error if the phase of a Namespace does not match its deletion timestamp.
-///
-/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNamespaceStatusUpdate`.
-pub(crate) fn wrong_phase(namespace: &Value) -> Option<FieldError> {
-    let phase = text(namespace, &["status", "phase"]);
-    let (only, when) =
-        if metadata::is_deleting(namespace) { ("Terminating", "not ") } else { ("Active", "") };
-    let why = format!("may only be '{only}' if `deletionTimestamp` is {when}empty");
-    (phase != only).then(|| FieldError::invalid("status.Phase", Value::from(phase), why))
-}
-
 /// Returns the server's warnings about an object, without the warnings of webhooks.
 pub(crate) fn warnings(
     object: &Value,
@@ -264,25 +241,6 @@ fn validate_configuration(configuration: &Value) -> Result<(), Box<Status>> {
         Err(ConfigError::Unsupported(unsupported)) => Err(Box::new(Status::unsupported(&unsupported))),
         Err(error @ ConfigError::Field { .. }) => Err(Box::new(Status::bad_request(error.to_string()))),
     }
-}
-
-pub(crate) fn set_annotation(object: &mut Value, key: &str, value: &str) {
-    set_in_metadata(object, "annotations", key, value);
-}
-
-/// Sets a label of an object.
-///
-/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Namespace`.
-pub(crate) fn set_label(object: &mut Value, key: &str, value: &str) {
-    set_in_metadata(object, "labels", key, value);
-}
-
-fn set_in_metadata(object: &mut Value, field: &str, key: &str, value: &str) {
-    let mut texts = object.pointer(&format!("/metadata/{field}")).cloned().unwrap_or_else(|| json!({}));
-    if let Some(members) = texts.as_object_mut() {
-        members.insert(key.to_owned(), value.into());
-    }
-    metadata::set(object, field, texts);
 }
 
 /// Returns whether `given` is the kind `Eviction` of `policy/v1beta1`. The subresource also accepts this kind.

@@ -1,7 +1,5 @@
 //! Prepares updated objects between mutating admission and validation.
 
-use std::collections::{HashMap, HashSet, VecDeque};
-
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::equality::{same, semantically_equal};
 use kubernetes_types::json::{at, keep};
@@ -9,10 +7,10 @@ use kubernetes_types::schema::{EmptyFields, Type};
 use serde_json::Value;
 
 use crate::apimachinery::metadata;
+use crate::kinds::common::preparation::{generation, keep_in_metadata, keep_metadata};
 use crate::kinds::discovery::Resource;
 use crate::kinds::kind::{Changes, Kind, StatusKeeps};
 use crate::kinds::table;
-use crate::kinds::validation::devices;
 
 /// Applies the update strategy of a resource to `object`.
 ///
@@ -53,66 +51,6 @@ pub(crate) fn prepare_for_update(object: &mut Value, old: &Value, resource: &Res
     metadata::set(object, "generation", generation(old).wrapping_add(changed.into()).into());
     // The generation is already set, so that a field that this function removes counts as a change.
     (kind.finish_update)(object, old, Type::for_kind(&kind_of(object, resource)));
-}
-
-/// Removes the status of devices that are no longer allocated.
-///
-/// Source: kubernetes pkg/registry/resource/resourceclaim/strategy.go, `dropDeallocatedStatusDevices`.
-/// Rule: VLO-47.
-pub(crate) fn drop_deallocated_devices(claim: &mut Value, old: &Value) {
-    let allocated = |claim: &Value| -> HashSet<[String; 4]> {
-        let results = claim.pointer("/status/allocation/devices/results").and_then(Value::as_array);
-        let id = |result| devices::status::device_id(result).map(str::to_owned);
-        results.into_iter().flatten().map(id).collect()
-    };
-    let (before, now) = (allocated(old), allocated(claim));
-    let Some(status) = claim.get_mut("status").and_then(Value::as_object_mut) else { return };
-    let Some(devices) = status.get_mut("devices").and_then(Value::as_array_mut) else { return };
-    devices.retain(|device| {
-        let id = devices::status::device_id(device).map(str::to_owned);
-        !before.contains(&id) || now.contains(&id)
-    });
-    if devices.is_empty() {
-        status.remove("devices");
-    }
-}
-
-/// Keeps status fields of a Pod that an older kubelet does not set.
-pub(crate) fn keep_in_status_of_pod(pod: &mut Value, old: &Value) {
-    let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) else { return };
-    for field in [
-        "qosClass",
-        "resourceClaimStatuses",
-        "extendedResourceClaimStatus",
-        "nodeAllocatableResourceClaimStatuses",
-        "observedGeneration",
-    ] {
-        let is_missing = status
-            .get(field)
-            .is_none_or(|value| value.is_null() || value.as_str() == Some("") || value.as_i64() == Some(0));
-        if is_missing && let Some(value) = old["status"].get(field) {
-            status.insert(field.to_owned(), value.clone());
-        }
-    }
-    // Several conditions may have the same type. They are matched in order.
-    let mut before: HashMap<Option<Value>, VecDeque<&Value>> = HashMap::new();
-    for condition in old.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten() {
-        before.entry(condition.get("type").cloned()).or_default().push_back(condition);
-    }
-    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten();
-    for condition in conditions.filter_map(Value::as_object_mut) {
-        let same = before.get_mut(&condition.get("type").cloned()).and_then(VecDeque::pop_front);
-        if condition.get("observedGeneration").and_then(Value::as_i64).unwrap_or(0) == 0
-            && let Some(generation) = same.and_then(|same| same.get("observedGeneration"))
-        {
-            condition.insert("observedGeneration".to_owned(), generation.clone());
-        }
-    }
-}
-
-/// Returns `metadata.generation`. It counts the changes to the spec.
-pub(crate) fn generation(object: &Value) -> i64 {
-    object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0)
 }
 
 /// Returns whether two objects of a built-in kind differ semantically at `path`.
@@ -178,24 +116,6 @@ fn keep_all_metadata(object: &mut Value, old: &Value) {
     metadata::set_managed_fields(object, entries);
     if let Some(resource_version) = resource_version {
         metadata::set(object, "resourceVersion", resource_version);
-    }
-}
-
-/// Discards changes to the metadata in a write to a subresource.
-///
-/// Source: apimachinery pkg/apis/meta/v1/meta.go, `ResetObjectMetaForStatus`.
-pub(crate) fn keep_metadata(object: &mut Value, old: &Value) {
-    for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
-        keep_in_metadata(object, old, field);
-    }
-}
-
-fn keep_in_metadata(object: &mut Value, old: &Value, field: &str) {
-    match old.pointer(&format!("/metadata/{field}")) {
-        Some(value) => metadata::set(object, field, value.clone()),
-        None => {
-            metadata::remove(object, field);
-        }
     }
 }
 

@@ -5,17 +5,10 @@
 //!
 //! Source: apiserver pkg/endpoints/handlers/response.go, `asTable`; kubernetes pkg/printers/storage/storage.go.
 
-pub(crate) mod cluster;
-pub(crate) mod custom;
-pub(crate) mod json_path;
-pub(crate) mod network;
-pub(crate) mod pods;
-pub(crate) mod storage;
-pub(crate) mod workloads;
+pub(crate) mod scale;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use kubernetes_admission::attributes::GroupVersionKind;
@@ -31,24 +24,12 @@ use crate::apimachinery::metadata;
 use crate::apimachinery::metadata::METADATA_KIND;
 use crate::apimachinery::query::Query;
 use crate::kinds::common::cells;
+use crate::kinds::common::columns::COLUMNS;
+use crate::kinds::common::custom_columns::CustomColumns;
 use crate::kinds::discovery::Resource;
 use crate::kinds::kind::Kind;
 use crate::kinds::table;
-use crate::kinds::tables::custom::CustomColumns;
-use crate::kinds::tables::json_path::parser;
 use crate::storage::list::Item;
-
-/// The columns of the built-in kinds, by kind. The key `default` is for all other kinds.
-pub(crate) static COLUMNS: LazyLock<HashMap<String, Value>> =
-    LazyLock::new(|| match serde_json::from_str(include_str!("columns.json")) {
-        Ok(columns) => columns,
-        Err(error) => unreachable!("columns.json is part of the program: {error}"),
-    });
-
-/// Returns whether a string is a `JSONPath` without the outer braces.
-pub(crate) fn is_json_path(text: &str) -> bool {
-    !matches!(json_path::Path::parse(text), Err(parser::Unreadable::Invalid))
-}
 
 /// The requested form of Tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +118,7 @@ impl Rows {
         }
         let columns = |kind: &str| COLUMNS.get(kind).unwrap_or(&Value::Null);
         if subresource == "scale" {
-            let (columns, cells) = (columns("Scale"), workloads::scale);
+            let (columns, cells) = (columns("Scale"), scale::cells);
             return Ok(Self::BuiltIn { columns, cells, kind: &Kind::PLAIN });
         }
         let kind = table::of(resource);

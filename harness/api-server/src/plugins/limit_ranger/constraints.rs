@@ -5,7 +5,7 @@
 use kubernetes_types::quantity::Quantity;
 use serde_json::Value;
 
-use crate::kinds::pod_resources::{ResourceList, containers, list, of_pod as resources_of_pod};
+use crate::kinds::core::pod::pod_resources::{ResourceList, containers, list, of_pod as resources_of_pod};
 
 /// The requests and limits of a container or a Pod.
 struct Resources {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::evaluator::Evaluator;
 use super::resource_lists::{add, mask, pretty_print, subtract_with_non_negative_result};
-use crate::kinds::pod_resources::{self, ResourceList};
+use crate::kinds::core::pod::pod_resources::{self, ResourceList};
 use crate::plugins::forbidden;
 
 /// Returns the quotas whose usage the request changes, with the new usage in their status.

@@ -10,7 +10,7 @@ use kubernetes_types::quantity::Quantity;
 use serde_json::Value;
 
 use super::pods;
-use crate::kinds::pod_resources::{self, ResourceList, plus};
+use crate::kinds::core::pod::pod_resources::{self, ResourceList, plus};
 
 /// The way in which the objects of a resource are measured.
 #[derive(Debug)]

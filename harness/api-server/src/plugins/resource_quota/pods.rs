@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::evaluator::{number, selects};
 use super::resource_lists::add;
-use crate::kinds::pod_resources::{
+use crate::kinds::core::pod::pod_resources::{
     ResourceList, aggregate, containers, is_huge_page, is_pod_level, list, quality_of_service, raise,
 };
 

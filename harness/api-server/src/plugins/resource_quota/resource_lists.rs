@@ -4,7 +4,7 @@
 
 use kubernetes_types::quantity::Quantity;
 
-use crate::kinds::pod_resources::{ResourceList, plus};
+use crate::kinds::core::pod::pod_resources::{ResourceList, plus};
 
 /// Returns the sum of both lists.
 pub(super) fn add(one: &ResourceList, other: &ResourceList) -> ResourceList {

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::forbidden;
 use crate::apimachinery::metadata;
 use crate::kinds::rbac::{list, text};
-use crate::kinds::validation::devices;
+use crate::kinds::resource::resource_claim;
 use crate::registry::authorization::signers;
 use crate::registry::request::ObjectRequest;
 
@@ -101,11 +101,11 @@ fn changed_drivers(new: &Value, old: &Value, device: Type) -> BTreeSet<String> {
     let devices = |object| list(at(object, &["status"]), "devices");
     let mut before: BTreeMap<[String; 4], &Value> = BTreeMap::new();
     for found in devices(old) {
-        before.insert(devices::status::device_id(found).map(str::to_owned), found);
+        before.insert(resource_claim::status::device_id(found).map(str::to_owned), found);
     }
     let mut drivers = BTreeSet::new();
     for found in devices(new) {
-        let before = before.remove(&devices::status::device_id(found).map(str::to_owned));
+        let before = before.remove(&resource_claim::status::device_id(found).map(str::to_owned));
         if before.is_none_or(|before| !same(before, found, device)) {
             drivers.insert(text(found, "driver").to_owned());
         }

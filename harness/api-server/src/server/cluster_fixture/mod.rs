@@ -29,6 +29,7 @@ use crate::apimachinery::metadata;
 use crate::kinds::apiextensions::{custom_resources, definition_status};
 use crate::kinds::deletion;
 use crate::kinds::discovery::Subresource;
+use crate::kinds::discovery::custom;
 use crate::kinds::kind::DeleteEffect;
 use crate::kinds::rbac::AuthorizationMode;
 use crate::kinds::strategy::create;
@@ -60,7 +61,7 @@ impl ClusterFixture {
             let kind = GroupVersionKind::from_object(object);
             match (kind.group.as_str(), kind.kind.as_str()) {
                 ("", "Namespace") => add_namespace(&state, object),
-                (custom_resources::GROUP, "CustomResourceDefinition") => {
+                (custom::GROUP, "CustomResourceDefinition") => {
                     let mut definition = object.clone();
                     state.complete_or_keep(&mut definition);
                     custom_resources::establish(&mut definition);
@@ -139,7 +140,7 @@ impl ClusterFixture {
 
     /// Returns the structural schema of a custom resource; `None` for a built-in kind or a definition without a schema.
     pub fn schema_of(&self, kind: &GroupVersionKind) -> Option<Value> {
-        let definitions = self.state.storage.list(custom_resources::GROUP, custom_resources::RESOURCE, "");
+        let definitions = self.state.storage.list(custom::GROUP, custom::RESOURCE, "");
         let definition = definitions.iter().find(|definition| {
             let spec = &definition["spec"];
             spec["group"] == *kind.group && *at(spec, &["names", "kind"]) == *kind.kind
@@ -230,7 +231,7 @@ impl ClusterFixture {
         if let Some(resource) = self.state.resources().of_kind(&kind) {
             normalize_stored(object, resource);
         }
-        if kind.group == custom_resources::GROUP {
+        if kind.group == custom::GROUP {
             custom_resources::establish(object);
         }
         self.state.complete_or_keep(object);

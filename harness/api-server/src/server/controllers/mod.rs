@@ -26,7 +26,7 @@ use self::queue::{Item, Outcome, Queue};
 use crate::apimachinery::metadata;
 use crate::endpoints::context::Server;
 use crate::endpoints::options::Controllers;
-use crate::kinds::apiextensions::custom_resources;
+use crate::kinds::discovery::custom;
 use crate::storage::{Change, Key, StorageEvent};
 
 /// The maximum number of items that are processed concurrently. Each item may wait for webhooks.
@@ -138,7 +138,7 @@ impl Manager {
             ("", "configmaps") if name == accounts::ROOT_CERTIFICATES && before.is_some() => {
                 self.queue.add(Item::RootCertificates(namespace.clone()));
             }
-            (custom_resources::GROUP, custom_resources::RESOURCE) => self.queue.add_parked(),
+            (custom::GROUP, custom::RESOURCE) => self.queue.add_parked(),
             _ => {}
         }
         if after.is_none() && self.terminating.contains(namespace) {

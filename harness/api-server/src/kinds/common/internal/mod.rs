@@ -184,7 +184,10 @@ mod tests {
             assert_eq!(!errors.shown(Form::Pointer, "core.PodSpec", &of_size(values)).is_empty(), is_told);
             assert_eq!(errors.into_list().is_ok(), is_told);
             let versions = json!(vec![json!({}); values - 1]);
-            assert_eq!(crate::kinds::validation::of_versions(&versions, &["why"]).is_ok(), is_told);
+            assert_eq!(
+                crate::kinds::apiextensions::definitions::of_versions(&versions, &["why"]).is_ok(),
+                is_told
+            );
         }
     }
 
