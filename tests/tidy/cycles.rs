@@ -78,6 +78,8 @@ fn reexports(library: &str, modules: &BTreeSet<String>) -> BTreeMap<String, Stri
 
 /// Returns the imports among the top-level modules of the crate in `folder`, without its tests.
 ///
+/// `folder` may also be a directory of a crate, such as `src/kinds`.
+///
 /// Each Rust file of the crate has an entry: its path, its top-level module, and the modules that it imports from.
 pub(super) fn imports_by_file<'f>(
     folder: &Path,
@@ -98,16 +100,24 @@ pub(super) fn imports_by_file<'f>(
         }
     }
     let modules: BTreeSet<String> = sources.iter().map(|(_, module, ..)| module.clone()).collect();
-    let reexported = reexports(&code(&read(&folder.join("lib.rs"))), &modules);
+    let inside: Vec<String> = folder
+        .iter()
+        .skip_while(|part| *part != "src")
+        .skip(1)
+        .map(|part| part.to_string_lossy().into_owned() + "::")
+        .collect();
+    let inside = inside.concat();
+    let library = if inside.is_empty() { "lib.rs" } else { "mod.rs" };
+    let reexported = reexports(&code(&read(&folder.join(library))), &modules);
     let imports = sources.into_iter().map(|(file, module, depth, source)| {
         let mut imported: BTreeSet<String> = BTreeSet::new();
         for path in PATH.find_iter(&source) {
             // `super::super::name` in a module two levels deep names a top-level module.
             let is_from_root = path.as_str() == "crate::" || path.as_str().matches("super").count() == depth;
-            if !is_from_root {
-                continue;
-            }
-            for name in first_segments(source.get(path.end()..).unwrap_or_default()) {
+            let rest = source.get(path.end()..).unwrap_or_default();
+            let rest = if path.as_str() == "crate::" { rest.strip_prefix(&inside) } else { Some(rest) };
+            let Some(rest) = rest.filter(|_| is_from_root) else { continue };
+            for name in first_segments(rest) {
                 let other = modules.get(name).or_else(|| reexported.get(name));
                 imported.extend(other.filter(|other| **other != module).cloned());
             }

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 mod cycles;
 mod references;
 
-/// The crates whose modules have an order. The compiler checks the order of crates.
-const LAYERS: [(&str, &[&str]); 3] = [
+/// The crates and directories whose modules have an order. The compiler checks the order of crates.
+const LAYERS: [(&str, &[&str]); 4] = [
     ("harness/admission/src", &ADMISSION_LAYERS),
     ("harness/api-server/src", &API_SERVER_LAYERS),
+    ("harness/api-server/src/kinds", &KIND_LAYERS),
     ("fake-webhooks/src", &FAKE_WEBHOOKS_LAYERS),
 ];
 
@@ -51,6 +52,48 @@ const ADMISSION_LAYERS: [&str; 29] = [
 /// The directories of `kubernetes-api-server` in dependency order.
 const API_SERVER_LAYERS: [&str; 8] =
     ["apimachinery", "storage", "kinds", "plugins", "registry", "subresources", "endpoints", "server"];
+
+/// The modules of the kinds in dependency order: what kinds share, the API groups, the table of kinds, generic code.
+const KIND_LAYERS: [&str; 38] = [
+    "common",
+    "conversion",
+    "kind",
+    "deletion",
+    "server_writes",
+    "discovery",
+    "certificates",
+    "core",
+    "apps",
+    "batch",
+    "autoscaling",
+    "networking",
+    "discovery_k8s_io",
+    "policy",
+    "scheduling",
+    "storage",
+    "node",
+    "coordination",
+    "rbac",
+    "resource",
+    "admissionregistration",
+    "object_names",
+    "metadata_validation",
+    "apiextensions",
+    "apiregistration",
+    "flowcontrol",
+    "storagemigration",
+    "authentication",
+    "table",
+    "validation",
+    "defaulting",
+    "strategy",
+    "tables",
+    "built_in_fields",
+    "scale",
+    "flow_control",
+    "service_account_tokens",
+    "webhook_configurations",
+];
 
 /// The modules of `fake-webhooks` in dependency order.
 const FAKE_WEBHOOKS_LAYERS: [&str; 21] = [
