@@ -17,6 +17,7 @@ mod documents;
 pub mod exit_code;
 mod explain_error;
 mod fakes;
+mod field_lines;
 mod github;
 #[cfg(test)]
 mod hostile;

@@ -211,3 +211,17 @@ async fn admitted_request_that_should_be_rejected_names_the_calls() {
     let note = "  = note: inject.example.com, first round: CREATE pods: allowed, patched with 2 operations\n";
     assert!(text.contains(note), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn invalid_field_of_a_configuration_is_reported_with_its_line() {
+    let stage = Stage::with(FEATURE).await;
+    let manifest = stage.folder.path().join("manifest.yaml");
+    let text = std::fs::read_to_string(&manifest).expect("the manifest");
+    // The configuration is the third document, each of which is one line.
+    let text = text.replace(r#""operations":["CREATE"]"#, "\n\"operations\":[\"create\"]");
+    std::fs::write(&manifest, text).expect("it is written");
+    let text = ends_with(&stage.run("in-process").await, 1);
+    let expected =
+        "manifest.yaml:6: the API server rejects MutatingWebhookConfiguration \"injector\": 422 Invalid: ";
+    assert!(text.contains(expected), "{text}");
+}

@@ -1,7 +1,6 @@
 //! `admit lint`: checks webhook configurations and admission policies without calling webhooks.
 
 mod baseline;
-mod lines;
 mod list;
 mod output;
 
@@ -18,9 +17,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use self::baseline::LINT;
-use self::lines::Outline;
+
 use self::output::{Finding, NotChecked, Report, Skipped};
 use crate::baseline::BaselineOptions;
+use crate::field_lines::{self, Outline};
 use crate::github;
 use crate::html_report::HtmlFile;
 use crate::machine_readable::LINT_VERSION;
@@ -324,7 +324,7 @@ fn page(check: &Check) -> &'static str {
 fn read(paths: &[PathBuf]) -> Result<Vec<Located>, Failure> {
     let mut all = Vec::new();
     for file in documents::read_texts(paths)? {
-        let mut outlines = lines::outlines(&file.text, file.documents.len()).into_iter();
+        let mut outlines = field_lines::outlines(&file.text, file.documents.len()).into_iter();
         let text: Rc<str> = file.text.into();
         for document in file.documents {
             let documents::Document { place, object } = document;

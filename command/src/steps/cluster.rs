@@ -18,6 +18,7 @@ use super::request::name_of;
 use super::resource::{self, Scope};
 use super::webhook::{label_parts, merge};
 use super::world::World;
+use crate::field_lines;
 use crate::target::RUN_LABEL;
 use crate::{documents, v1beta1};
 
@@ -85,6 +86,22 @@ impl World {
             .map_err(|failure| StepFailure::new(failure.to_string()))?;
         let objects = document::parse_objects(&self.names.expand(&text));
         objects.map_err(|failure| failure.during(path.display()))
+    }
+
+    /// Returns the file and the line of the invalid field that the server's error names, such as `manifest.yaml:12`.
+    fn place_in(&self, name: &str, error: &str) -> Option<String> {
+        let (_, causes) = error.split_once(" is invalid: ")?;
+        let field = causes.trim_start_matches('[').split(": ").next()?;
+        let text = String::from_utf8(output::read(&self.file(name)).ok()?).ok()?;
+        let objects = document::parse_objects(&self.names.expand(&text)).ok()?;
+        let is_named = |object: &Value| {
+            let text = |path: &[&str]| harness::json::text(object, path);
+            error.contains(&format!("{} \"{}\"", text(&["kind"]), text(&["metadata", "name"])))
+        };
+        let position = objects.iter().position(is_named)?;
+        let outlines = field_lines::outlines(&text, objects.len());
+        let line = outlines.get(position)?.line_of(field)?;
+        Some(format!("{name}:{line}"))
     }
 
     /// Reads the object in a file, which must contain exactly one. `name` is the file name that a step specifies.
@@ -171,7 +188,11 @@ async fn in_the_file_exist(world: &mut World, step: &Step, name: String) -> Outc
             *object = upgraded;
         }
     }
-    world.store_all(step, objects).await.map_err(|failure| failure.during(&name))
+    let stored = world.store_all(step, objects).await;
+    stored.map_err(|failure| {
+        let place = world.place_in(&name, &failure.to_string());
+        failure.during(place.as_ref().unwrap_or(&name))
+    })
 }
 
 #[given(expr = "the {word} {string} is being deleted")]

@@ -8,7 +8,7 @@ use serde_saphyr::Spanned;
 
 /// The lines of an object's fields.
 #[derive(Debug)]
-pub(super) struct Outline(Spanned<Node>);
+pub(crate) struct Outline(Spanned<Node>);
 
 /// A value with the lines of its children.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ enum Node {
 ///
 /// Returns an empty list if the file is not valid YAML, such as a sequence of JSON documents, or does not have `count`
 /// objects.
-pub(super) fn outlines(text: &str, count: usize) -> Vec<Outline> {
+pub(crate) fn outlines(text: &str, count: usize) -> Vec<Outline> {
     // The reader of documents warns about duplicate keys, and uses the last value.
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
     let Ok(documents) = serde_saphyr::from_multiple_with_options::<Spanned<Node>>(text, options) else {
@@ -84,7 +84,7 @@ impl Outline {
     /// Returns the line of a field such as `webhooks[0].rules[1].scope`.
     ///
     /// For a missing field, returns the line of the nearest parent that exists.
-    pub(super) fn line_of(&self, field: &str) -> Option<u64> {
+    pub(crate) fn line_of(&self, field: &str) -> Option<u64> {
         let mut line = self.0.referenced.line();
         let mut node = &self.0.value;
         for segment in field.split('.').filter(|segment| !segment.is_empty()) {
