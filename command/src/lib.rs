@@ -4,7 +4,6 @@ mod admission_control;
 mod admission_plugins;
 mod assets;
 mod baseline;
-mod call_notes;
 mod cel;
 mod certs;
 mod check_help;

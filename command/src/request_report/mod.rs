@@ -2,6 +2,7 @@
 //!
 //! The types are the schema of `-o json`; see docs/guide/review.md.
 
+mod call_notes;
 mod conversions;
 mod difference;
 mod explain;
@@ -29,12 +30,13 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub(crate) use self::call_notes::{call_notes, error_body, short_cause};
 use self::conversions::ConversionReport;
 use self::explain::Facts;
 use self::policies::PolicyReport;
 pub(crate) use self::rejection::WebhookPlaces;
 use self::steps::Step;
-pub(crate) use self::steps::{patch_alone, patched, shown};
+pub(crate) use self::steps::{patched, shown};
 pub(crate) use self::webhooks::WebhookReport;
 pub(crate) use self::webhooks::Webhooks;
 use self::webhooks::{CallReport, Exchanges};

@@ -240,7 +240,7 @@ pub(crate) fn patched(called: &Called, before: &Value, server: &ApiServer) -> Op
 }
 
 /// Returns the object after the patch of a call, before the API server decodes it; `None` if the call did not patch it.
-pub(crate) fn patch_alone(called: &Called, before: &Value) -> Option<Value> {
+pub(super) fn patch_alone(called: &Called, before: &Value) -> Option<Value> {
     let CallResult::Allowed { patch: Some(operations), .. } = &called.result else { return None };
     Patch::decode(&serde_json::to_vec(&**operations).ok()?).ok()?.apply(before).ok()
 }

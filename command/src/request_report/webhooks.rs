@@ -14,11 +14,11 @@ use harness::server::{ApiServer, ServiceName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::call_notes::{call_notes, error_body};
 use super::difference::{Change, changes};
 use super::explain::Facts;
 use super::milliseconds;
 use super::steps::{patched, shown};
-use crate::call_notes::{call_notes, error_body};
 use crate::connection_advice::UnreachedWebhook;
 use crate::explain_error;
 use crate::skip_reason::{match_failure, skip_reason};

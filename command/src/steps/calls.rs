@@ -13,8 +13,8 @@ use super::invalid_fields::ignored_fields;
 use super::parameter::{Admission, Ordinal, Times};
 use super::webhook::Webhook;
 use super::world::World;
-use crate::call_notes::short_cause;
 use crate::narrator::NoteKind;
+use crate::request_report::short_cause;
 use crate::target::RecordedCall;
 
 /// A call to a fake, or to a webhook in a configuration that the scenario loads.

@@ -15,9 +15,9 @@ use harness::verify::similar_name::most_similar;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::call_notes::{call_notes, error_body};
 use crate::delivery::Delivery;
 use crate::policy_outcome::{PolicyResult, policy_results};
+use crate::request_report::{call_notes, error_body};
 use crate::skip_reason::{match_failure, skip_reason};
 
 /// The recorded calls to webhooks. Only admit's API server records them.

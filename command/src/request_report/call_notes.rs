@@ -8,7 +8,7 @@ use harness::verify::similar_name::most_similar;
 use output::one_line;
 use serde_json::Value;
 
-use crate::request_report::{patch_alone, shown};
+use super::steps::{patch_alone, shown};
 
 /// The maximum number of fields that are named.
 const MAX_FIELDS: usize = 5;
