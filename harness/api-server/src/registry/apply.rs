@@ -15,7 +15,6 @@ use super::create;
 use super::field_manager::{self, ManagedObject};
 use super::field_validation;
 use super::request::ObjectRequest;
-use super::update::check_name;
 use crate::apimachinery::empty_fields;
 use crate::apimachinery::metadata;
 use crate::apimachinery::options;
@@ -130,7 +129,7 @@ pub(crate) async fn apply(
         return Err(Box::new(Status::conflict(&gvr.group, &gvr.resource, &request.target.name, &why)));
     }
     create::fill_in_namespace(&mut object, request)?;
-    check_name(&object, &request.target.name)?;
+    body::check_name(&object, &request.target.name)?;
     Ok(ManagedObject { object, times })
 }
 

@@ -18,6 +18,7 @@ use super::object_types::SCHEME;
 pub(crate) use super::object_types::{Types, free_form, internal_package, is_custom, no_version, typed};
 use super::request::{BodyRetention, ObjectRequest};
 use crate::apimachinery::empty_fields;
+use crate::apimachinery::metadata;
 use crate::apimachinery::options;
 use crate::apimachinery::protobuf;
 use crate::apimachinery::protobuf::{DecodeError, Envelope};
@@ -381,4 +382,19 @@ pub(super) fn start(body: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
     }
     text + more
+}
+
+/// Checks that the object in a request has the name in the path.
+///
+/// Source: apiserver pkg/endpoints/handlers/rest.go, `checkName`.
+pub(crate) fn check_name(object: &Value, name: &str) -> Result<(), Box<Status>> {
+    let found = metadata::text(object, "name");
+    let message = if found.is_empty() {
+        format!("the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    } else if found == name {
+        return Ok(());
+    } else {
+        format!("the name of the object ({found}) does not match the name on the URL ({name})")
+    };
+    Err(Box::new(Status::bad_request(message)))
 }

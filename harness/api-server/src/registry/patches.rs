@@ -19,7 +19,6 @@ use super::body::{self, FieldValidation, Types};
 use super::create;
 use super::field_manager::{self, ManagedObject};
 use super::request::ObjectRequest;
-use super::update::check_name;
 use crate::apimachinery::empty_fields;
 use crate::apimachinery::merge_patch;
 use crate::kinds::conversion;
@@ -250,7 +249,7 @@ fn patched(
     let errors = repeated(request, change).into_iter().chain(unknown).collect();
     let told = FieldValidation::from_request(request).tell(errors).map_err(|why| bad_patch(&text(), &why))?;
     request.early_warnings.extend(told);
-    check_name(&object, &request.target.name)?;
+    body::check_name(&object, &request.target.name)?;
     create::fill_in_namespace(&mut object, request)?;
     body::complete(request, &mut object)?;
     Ok(object)

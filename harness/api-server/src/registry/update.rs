@@ -42,7 +42,7 @@ pub(crate) async fn update(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
         scale::complete(&mut object);
     }
     request.note_decoded(&object);
-    check_name(&object, &request.target.name)?;
+    body::check_name(&object, &request.target.name)?;
     create::fill_in_namespace(&mut object, request)?;
     request.early_warnings.extend(metadata::without_duplicate_owners(&mut object, create::DUPLICATE_OWNERS));
     info!("About to store object in database");
@@ -81,21 +81,6 @@ fn unless_missing(request: &ObjectRequest<'_>, status: Box<Status>) -> Box<Statu
     }
     let gvr = &target.resource.gvr;
     Box::new(Status::not_found(&gvr.group, &gvr.resource, &target.name))
-}
-
-/// Checks that the object in a request has the name in the path.
-///
-/// Source: apiserver pkg/endpoints/handlers/rest.go, `checkName`.
-pub(crate) fn check_name(object: &Value, name: &str) -> Result<(), Box<Status>> {
-    let found = metadata::text(object, "name");
-    let message = if found.is_empty() {
-        format!("the name of the object ({name} based on URL) was undeterminable: name must be provided")
-    } else if found == name {
-        return Ok(());
-    } else {
-        format!("the name of the object ({found}) does not match the name on the URL ({name})")
-    };
-    Err(Box::new(Status::bad_request(message)))
 }
 
 /// An attempt to write an object.
