@@ -245,7 +245,7 @@ impl Run<'_> {
         for (place, observed) in tried.seen {
             self.finding_log.note(place, Some(object), observed);
         }
-        tried.interactions.into_iter().for_each(|interaction| self.interactions.add(interaction));
+        self.interactions.extend(tried.interactions);
         for (denials, said) in self.denials.iter_mut().zip(tried.said) {
             if let Some(said) = said {
                 denials.count(said);

@@ -46,8 +46,14 @@ pub enum Relation {
 pub(super) struct Interactions(BTreeMap<(String, String, Relation), Interaction>);
 
 impl Interactions {
-    /// Adds the interaction of a webhook with another on one object.
-    pub(super) fn add(&mut self, interaction: Interaction) {
+    /// Adds interactions. Those of the same webhooks and relation become one.
+    pub(super) fn extend(&mut self, interactions: impl IntoIterator<Item = Interaction>) {
+        for interaction in interactions {
+            self.add(interaction);
+        }
+    }
+
+    fn add(&mut self, interaction: Interaction) {
         let key = (interaction.webhook.clone(), interaction.other.clone(), interaction.relation);
         let Some(known) = self.0.get_mut(&key) else {
             self.0.insert(key, interaction);

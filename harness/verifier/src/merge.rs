@@ -51,9 +51,9 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
     whole.stale = Vec::new();
     whole.remarks = Vec::new();
     let mut interactions = Interactions::default();
-    std::mem::take(&mut whole.interactions).into_iter().for_each(|it| interactions.add(it));
+    interactions.extend(std::mem::take(&mut whole.interactions));
     for report in reports {
-        report.interactions.into_iter().for_each(|it| interactions.add(it));
+        interactions.extend(report.interactions);
         whole.interrupted |= report.interrupted;
         whole.objects += report.objects;
         whole.calls += report.calls;

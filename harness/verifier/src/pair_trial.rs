@@ -171,7 +171,12 @@ fn walk(value: &Value, path: &str, found: &mut BTreeMap<Leaf, usize>) {
                 walk(item, &format!("{path}[{key}]"), found);
             }
         }
-        _ => *found.entry((path.to_owned(), value.to_string())).or_default() += 1,
+        Value::Object(_)
+        | Value::Array(_)
+        | Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_) => *found.entry((path.to_owned(), value.to_string())).or_default() += 1,
     }
 }
 
