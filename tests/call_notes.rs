@@ -212,7 +212,7 @@ fn match_condition_that_fails_is_named() {
 #[test]
 fn body_of_an_http_error_is_shown_and_cut() {
     let body = r#"raw: {status: 500, text: '{"error": "KeyError: replicas"}'}"#;
-    let expected = r#"the webhook responded with HTTP status 500 for the path /"#;
+    let expected = "the webhook responded with HTTP status 500 for the path /";
     let found = policy(&format!("And \"policy\" behaves like this:\n  \"\"\"yaml\n  {body}\n  \"\"\""));
     assert!(found.contains("policy: CREATE configmaps: "), "{found}");
     assert!(found.contains(expected), "{found}");

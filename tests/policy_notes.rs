@@ -381,7 +381,7 @@ fn rejection_by_a_policy_that_fails_is_a_warning_unless_the_scenario_checks_the_
     let page = std::fs::read_to_string(folder.path().join("page.html")).expect("the page");
     assert!(page.contains("because it failed, not because a validation is false"), "{page}");
 
-    let checked = format!("{}    And the message contains \"no such key: dat\"\n", failing);
+    let checked = format!("{failing}    And the message contains \"no such key: dat\"\n");
     for feature in [checked.as_str(), POLICY] {
         let found = run_in(&folder, feature, &["--quiet"]);
         assert!(found.contains("1 passed, 0 failed") && !found.contains("warning"), "{found}");

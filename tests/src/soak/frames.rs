@@ -105,10 +105,12 @@ async fn attacked(
             writer.write_all(&frame(HEADERS, END_STREAM_AND_HEADERS, 1, &request)).await?;
             sent.fetch_add(1, Ordering::Relaxed);
             let trickle = async {
-                while matches!(attack, Attack::TinyWindow) {
-                    sleep(PAUSE).await;
-                    writer.write_all(&frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])).await?;
-                    sent.fetch_add(1, Ordering::Relaxed);
+                if matches!(attack, Attack::TinyWindow) {
+                    loop {
+                        sleep(PAUSE).await;
+                        writer.write_all(&frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])).await?;
+                        sent.fetch_add(1, Ordering::Relaxed);
+                    }
                 }
                 std::future::pending().await
             };
@@ -167,17 +169,16 @@ fn request(config: &Config, path: &str) -> Vec<u8> {
     let mut block = vec![0x82, 0x87];
     for (name, value) in [(&[0x04][..], path), (&[0x01], authority), (&[0x0f, 0x08], token.as_str())] {
         block.extend(name);
-        match u8::try_from(value.len()) {
-            Ok(length @ ..127) => block.push(length),
-            _ => {
-                let mut rest = value.len().saturating_sub(127);
-                block.push(0x7f);
-                while rest >= 0x80 {
-                    block.push(u8::try_from(rest & 0x7f).unwrap_or_default() | 0x80);
-                    rest >>= 7;
-                }
-                block.push(u8::try_from(rest).unwrap_or_default());
+        if let Ok(length @ ..127) = u8::try_from(value.len()) {
+            block.push(length);
+        } else {
+            let mut rest = value.len().saturating_sub(127);
+            block.push(0x7f);
+            while rest >= 0x80 {
+                block.push(u8::try_from(rest & 0x7f).unwrap_or_default() | 0x80);
+                rest >>= 7;
             }
+            block.push(u8::try_from(rest).unwrap_or_default());
         }
         block.extend(value.as_bytes());
     }
