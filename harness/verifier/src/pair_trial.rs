@@ -42,16 +42,21 @@ async fn of_pair(object_probe: &ObjectProbe<'_>, subject: &Subject, other: &Subj
     if before.refusal.is_some() || after.refusal.is_some() {
         return Vec::new();
     }
-    let alone = Change::of_call(&before, &subject.webhook.id);
-    let together = Change::of_call(&after, &subject.webhook.id);
-    let others = Change::of_call(&after, &other.webhook.id);
+    let (Some(alone), Some(together), Some(others)) = (
+        Change::of_call(&before, &subject.webhook.id),
+        Change::of_call(&after, &subject.webhook.id),
+        Change::of_call(&after, &other.webhook.id),
+    ) else {
+        return Vec::new();
+    };
     let mut relations = compare(&alone, &together, &others);
     if relations.iter().all(|(_, fields)| fields.is_empty()) {
         return Vec::new();
     }
     // A webhook that returns random values changes the object differently in every call.
     let again = object_probe.outcome_again(&first, object_probe.request).await;
-    let varying = varying(&alone, &Change::of_call(&again, &subject.webhook.id));
+    let Some(again) = Change::of_call(&again, &subject.webhook.id) else { return Vec::new() };
+    let varying = varying(&alone, &again);
     let object = object_probe.object();
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
     let example = format!("{kind} {}", shape::object_name(object));
@@ -116,23 +121,21 @@ struct Change {
 }
 
 impl Change {
-    /// Returns the change of the first call of a webhook; empty if the webhook was not called or did not allow the
-    /// request.
-    fn of_call(outcome: &Outcome, id: &WebhookId) -> Self {
+    /// Returns the change of the first call of a webhook; empty if the webhook was not called, and `None` if the call
+    /// failed.
+    fn of_call(outcome: &Outcome, id: &WebhookId) -> Option<Self> {
         let call = outcome
             .calls_of(id)
             .find(|called| called.phase == Phase::Mutating && called.round == Round::First);
-        let Some(called) = call else { return Self::default() };
-        let CallResult::Allowed { patch, .. } = &called.result else { return Self::default() };
-        let review: Option<Value> = serde_json::from_slice(&called.review).ok();
-        let Some(before) = review.as_ref().and_then(|review| review.pointer("/request/object")) else {
-            return Self::default();
-        };
+        let Some(called) = call else { return Some(Self::default()) };
+        let CallResult::Allowed { patch, .. } = &called.result else { return None };
+        let review: Value = serde_json::from_slice(&called.review).ok()?;
+        let before = review.pointer("/request/object")?;
         let patch = patch.as_ref().and_then(|operations| Patch::decode(operations.written().as_bytes()).ok());
-        match patch.and_then(|patch| patch.apply(before).ok()) {
+        Some(match patch.and_then(|patch| patch.apply(before).ok()) {
             Some(after) => Self::between(before, &after),
             None => Self::between(before, before),
-        }
+        })
     }
 
     fn between(before: &Value, after: &Value) -> Self {
