@@ -92,7 +92,8 @@ fn unsupported(quota: &Value, hard: &ResourceList, name: &str, evaluator: &Evalu
         return Some(format!("ResourceQuota {name:?} for a ResourceClaim, whose status limits {limited}"));
     }
     // kube-apiserver cannot parse such a selector.
-    let mut requirements = selectors(quota).filter(|_| evaluator.has_scopes());
+    let scope = evaluator.selected_scope()?;
+    let mut requirements = selectors(quota).filter(|requirement| text(requirement, &["scopeName"]) == scope);
     let invalid = requirements.find_map(|requirement| {
         let is_invalid = |value: &&str| !names::label_value(value).is_empty();
         strings(&requirement, "values").find(is_invalid).map(str::to_owned)

@@ -117,9 +117,13 @@ impl Evaluator {
         matches!(self, Self::ResourceClaims) && pods::is_extended_resource_for_quota(limited)
     }
 
-    /// Returns whether objects of this evaluator can be in a scope.
-    pub(super) fn has_scopes(&self) -> bool {
-        matches!(self, Self::Pods | Self::VolumeClaims)
+    /// Returns the scope whose selector is evaluated for objects of this evaluator, if any.
+    pub(super) fn selected_scope(&self) -> Option<&'static str> {
+        match self {
+            Self::Pods => Some("PriorityClass"),
+            Self::VolumeClaims => Some("VolumeAttributesClass"),
+            Self::Services | Self::ResourceClaims | Self::Objects(_) => None,
+        }
     }
 
     /// Returns whether an object is in the scope of a requirement.
