@@ -3,11 +3,20 @@
 /// The minimum similarity of two names, from 0 to 1.
 const SIMILAR: f64 = 0.6;
 
+/// The maximum length of a name that is compared. The comparison of two long names takes seconds.
+const MAX_LENGTH: usize = 253;
+
 /// Returns the name that is most similar to `text`; `None` if no name is similar.
 pub fn most_similar<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if text.len() > MAX_LENGTH {
+        return None;
+    }
     let similarity = |name: &str| strsim::normalized_damerau_levenshtein(text, name);
-    let similar =
-        names.into_iter().map(|name| (similarity(name), name)).filter(|(likeness, _)| *likeness >= SIMILAR);
+    let similar = names
+        .into_iter()
+        .filter(|name| name.len() <= MAX_LENGTH)
+        .map(|name| (similarity(name), name))
+        .filter(|(likeness, _)| *likeness >= SIMILAR);
     similar.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, name)| name)
 }
 
@@ -29,5 +38,8 @@ mod tests {
         assert_eq!(most_similar("shpo", names), Some("shop"));
         assert_eq!(most_similar("paymets", names), Some("payments"));
         assert_eq!(most_similar("kube-system", names), None);
+        let long = "a".repeat(1 << 20);
+        assert_eq!(most_similar(&long, [long.as_str()]), None);
+        assert_eq!(most_similar("a", [long.as_str()]), None);
     }
 }

@@ -11,13 +11,16 @@ use serde_json::Value;
 use super::body::{self, Types};
 use super::state::State;
 
+/// The maximum number of unknown fields for which the known names are listed. An object can have very many.
+const MAX_WITH_NAMES: usize = 5;
+
 /// A field of an object that the kind does not have. The server drops the field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownField {
     /// The path, such as `spec.containers[0].imag`.
     pub path: String,
-    /// The names of the fields that the kind has in the same place.
+    /// The names of the fields that the kind has in the same place; empty after the first [`MAX_WITH_NAMES`] fields.
     pub known: Vec<String>,
 }
 
@@ -65,7 +68,12 @@ pub(crate) fn added(state: &State, before: &Value, after: &Value) -> Vec<Unknown
     let mut known: BTreeSet<String> = unknown(before).iter().map(|path| without_positions(path)).collect();
     let kind = GroupVersionKind::from_object(after);
     let new = found.into_iter().filter(|path| known.insert(without_positions(path)));
-    new.map(|path| UnknownField { known: names(state, &kind, split(&path).0), path }).collect()
+    let field = |(index, path): (usize, String)| {
+        let is_named = index < MAX_WITH_NAMES;
+        let known = if is_named { names(state, &kind, split(&path).0) } else { Vec::new() };
+        UnknownField { path, known }
+    };
+    new.enumerate().map(field).collect()
 }
 
 /// Returns the names of the fields that a kind has in the object at `path`.
@@ -74,7 +82,9 @@ fn names(state: &State, kind: &GroupVersionKind, path: &str) -> Vec<String> {
     if state.is_built_in(kind) {
         return owned(Type::for_kind(kind).at(path).names());
     }
-    if let Some(path) = path.strip_prefix("metadata") {
+    if let Some(path) = path.strip_prefix("metadata")
+        && matches!(path.chars().next(), None | Some('.' | '['))
+    {
         return owned(Type::for_metadata().at(path).names());
     }
     let resources = state.resources();
