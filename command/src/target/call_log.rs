@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
-use harness::attributes::{Attributes, GroupVersionKind, GroupVersionResource};
+use harness::attributes::{Attributes, GroupVersionKind};
 use harness::config::{ReinvocationPolicy, Webhook, WebhookId};
 use harness::event::{CallResult, Called, Conditions, Event, Mismatch, Phase, Round};
 use harness::matching;
-use harness::server::{ObservedRequest, ResourceName};
+use harness::server::ObservedRequest;
 use harness::verify::similar_name::most_similar;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -152,7 +152,8 @@ impl RecordedCall {
             result: result(&called.result),
             notes: {
                 let mut notes = call_notes(called, webhook, &request.server);
-                notes.extend(error_body(called).map(|body| format!("the response begins with: {body}")));
+                let body = error_body(called).filter(|_| request.resource.resource != "secrets");
+                notes.extend(body.map(|body| format!("the response begins with: {body}")));
                 notes
             },
             http_status: called.http_status,
@@ -219,10 +220,8 @@ fn rule_mismatches(
 ) -> Option<String> {
     let (_, webhook) = request.webhooks.iter().find(|(of, webhook)| *of == phase && *webhook.id == *id)?;
     let mut rules = matching::explain(webhook, attributes, None, &Mismatch::Rules);
-    let is_served = |name: &str| {
-        let resource = GroupVersionResource { resource: name.to_owned(), ..request.resource.clone() };
-        request.server.resource(&ResourceName::Named(resource)).is_some()
-    };
+    // A rule with another resource is not misspelled.
+    let is_served = |name: &str| request.server.serves_in_any_group(name);
     for line in &mut rules {
         let index = line.strip_prefix("rules[").and_then(|rest| rest.split_once("].resources has "));
         let rule = index.and_then(|(index, _)| webhook.rules.get(index.parse::<usize>().ok()?));

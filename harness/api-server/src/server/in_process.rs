@@ -146,6 +146,11 @@ impl ApiServer {
         Some(ServedResource::from_resource(resource))
     }
 
+    /// Returns whether a group has a resource with this plural name.
+    pub fn serves_in_any_group(&self, plural: &str) -> bool {
+        self.server.registry.state.resources().all().iter().any(|resource| resource.gvr.resource == plural)
+    }
+
     /// Sets the defaults that the server sets when it decodes `object`.
     pub fn set_defaults(&self, object: &mut Value) {
         self.server.registry.state.complete_or_keep(object);
