@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use cucumber::event::ScenarioFinished;
 use cucumber::step::Collection;
 use cucumber::{Cucumber, ScenarioType, cli, parser, runner};
 use futures::stream;
@@ -90,9 +91,13 @@ pub(crate) async fn run(
             world.start(target, narrator);
         })
     })
-    .after(|_, _, _, _, world| {
+    .after(|_, _, _, finished, world| {
+        let has_passed = matches!(finished, ScenarioFinished::StepPassed);
         Box::pin(async move {
             if let Some(world) = world {
+                if has_passed {
+                    world.count_failed_policies();
+                }
                 world.finish().await;
             }
         })

@@ -21,10 +21,11 @@ impl World {
                 None => create,
             });
         }
-        self.last
-            .as_ref()
-            .filter(|answer| !answer.is_success())
-            .and_then(|answer| yaml_types::help(answer.message(), None).or_else(|| unknown_fields(answer)))
+        self.last.as_ref().filter(|answer| !answer.is_success()).and_then(|answer| {
+            // A webhook's patch with a wrong type is a 500.
+            let wrong_type = yaml_types::help(answer.message(), None).filter(|_| answer.code == 400);
+            wrong_type.or_else(|| unknown_fields(answer))
+        })
     }
 }
 

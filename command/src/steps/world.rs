@@ -120,7 +120,6 @@ impl World {
     /// Objects are removed in reverse order, then the namespaces. The fakes are stopped last, because the server can
     /// call webhooks for the removed objects.
     pub(crate) async fn finish(&mut self) {
-        self.count_failed_policies();
         match self.target.as_ref().map(|target| target.leftovers) {
             Some(Leftovers::Removed) => {}
             Some(Leftovers::Kept) | None => return,
