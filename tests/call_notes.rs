@@ -230,6 +230,19 @@ fn body_of_an_http_error_is_shown_and_cut() {
 }
 
 #[test]
+fn redirect_of_a_failed_call_is_named() {
+    let found = review(
+        "behavior: {raw: {status: 307, headers: {location: 'https://127.0.0.1:1/elsewhere'}, text: ''}}",
+    );
+    assert!(
+        found.contains(
+            "= note: the webhook redirects /policy.fakes.local to /elsewhere, and this call failed"
+        ),
+        "{found}"
+    );
+}
+
+#[test]
 fn response_without_allowed_is_explained() {
     let body = "raw: {response: {uid: '{uid}', allow: true}}";
     let expected = "response.allowed is missing, so the API server denies the request; response.allow is not a field of the \

@@ -476,7 +476,7 @@ async fn manifest_without_its_namespace_and_invalid_manifest_are_handled_by_the_
     let text = ends_with(&stage.run("in-process").await, 1);
     assert!(text.contains("FAIL Given the objects in the file \"manifest.yaml\" exist"), "{text}");
     let message =
-        "manifest.yaml: the API server rejects MutatingWebhookConfiguration \"injector\": 422 Invalid: ";
+        "manifest.yaml:5: the API server rejects MutatingWebhookConfiguration \"injector\": 422 Invalid: ";
     assert!(text.contains(message), "{text}");
     assert!(!text.contains("is not used"), "{text}");
 }

@@ -13,6 +13,9 @@ use super::steps::{patch_alone, shown};
 /// The maximum number of fields that are named.
 const MAX_FIELDS: usize = 5;
 
+/// The maximum number of characters of the path of a field.
+const MAX_PATH: usize = 200;
+
 /// The maximum number of characters of a response body in a remark.
 const MAX_BODY: usize = 300;
 
@@ -21,6 +24,7 @@ const MAX_BODY: usize = 300;
 pub(crate) fn call_notes(called: &Called, webhook: Option<&Webhook>, server: &ApiServer) -> Vec<String> {
     let mut notes = dropped_fields(called, server);
     notes.extend(http_error(called, webhook));
+    notes.extend(webhook.and_then(|webhook| redirect(called, webhook)));
     notes.extend(missing_allowed(called));
     notes
 }
@@ -28,16 +32,38 @@ pub(crate) fn call_notes(called: &Called, webhook: Option<&Webhook>, server: &Ap
 /// Returns the HTTP status of a call that failed because of it, and the path that the API server called.
 fn http_error(called: &Called, webhook: Option<&Webhook>) -> Option<String> {
     let status = failed_status(called)?;
-    let path = webhook.map(|webhook| match &webhook.client_config.target {
+    let path = webhook.map(|webhook| format!(" for the path {}", one_line(&configured_path(webhook))));
+    Some(format!("the webhook responded with HTTP status {status}{}", path.unwrap_or_default()))
+}
+
+/// Returns the path at which the API server calls a webhook.
+fn configured_path(webhook: &Webhook) -> String {
+    match &webhook.client_config.target {
         WebhookTarget::Service(service) => format!("/{}", service.path.trim_start_matches('/')),
-        WebhookTarget::Url(url) => {
-            let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
-            let path = rest.find('/').and_then(|start| rest.get(start..)).unwrap_or("/");
-            path.split(['?', '#']).next().unwrap_or_default().to_owned()
-        }
-    });
-    let path = path.map(|path| format!(" for the path {}", one_line(&path))).unwrap_or_default();
-    Some(format!("the webhook responded with HTTP status {status}{path}"))
+        WebhookTarget::Url(url) => path_of(url).to_owned(),
+    }
+}
+
+/// Returns the path of a URL without its query.
+fn path_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let path = rest.find('/').and_then(|start| rest.get(start..)).unwrap_or("/");
+    path.split(['?', '#']).next().unwrap_or_default()
+}
+
+/// Explains that a call failed because the webhook redirects it: the error then names another path.
+fn redirect(called: &Called, webhook: &Webhook) -> Option<String> {
+    let CallResult::Failed { failure, .. } = &called.result else { return None };
+    let (_, rest) = failure.reason.split_once("Post \"")?;
+    let (url, _) = rest.split_once('"')?;
+    let (configured, path) = (configured_path(webhook), path_of(url));
+    (path != configured).then(|| {
+        format!(
+            "the webhook redirects {} to {}, and this call failed: set that path in clientConfig",
+            one_line(&configured),
+            one_line(path)
+        )
+    })
 }
 
 /// Returns the HTTP status of a failed call, unless the status is successful.
@@ -57,7 +83,9 @@ pub(crate) fn error_body(called: &Called) -> Option<String> {
     let text = text.trim();
     let start: String = text.chars().take(MAX_BODY).collect();
     let escaped = one_line(&start).into_owned();
-    if start.is_empty() || failure.reason.contains(&start) || failure.reason.contains(&escaped) {
+    // The message contains the body as a quoted string.
+    let quoted = escaped.replace('"', "\\\"");
+    if start.is_empty() || [&start, &escaped, &quoted].iter().any(|text| failure.reason.contains(*text)) {
         return None;
     }
     Some(if start.len() < text.len() || text.len() < body.len() && body.len() > 4 * MAX_BODY {
@@ -80,16 +108,13 @@ fn missing_allowed(called: &Called) -> Option<String> {
         return None;
     }
     let unknown = response.keys().map(String::as_str).filter(|name| !RESPONSE_FIELDS.contains(name));
-    let similar = most_similar("allowed", unknown.filter(|name| name.len() <= MAX_NAME));
+    let similar = most_similar("allowed", unknown);
     let similar = similar.map(|name| {
         format!("; response.{} is not a field of the response (did you mean allowed?)", one_line(name))
     });
     let similar = similar.unwrap_or_default();
     Some(format!("response.allowed is missing, so the API server denies the request{similar}"))
 }
-
-/// The maximum length of the name of a field that is compared with `allowed`.
-const MAX_NAME: usize = 64;
 
 /// Shortens the cause of a failed call for a line about the call, such as `connection refused` or `HTTP status 404`.
 pub(crate) fn short_cause(reason: &str, http_status: Option<u16>) -> String {
@@ -143,5 +168,7 @@ fn dropped_fields(called: &Called, server: &ApiServer) -> Vec<String> {
 fn dropped_field(field: &UnknownField, kind: &str) -> String {
     let similar = most_similar(field.name(), field.known.iter().map(String::as_str));
     let similar = similar.map(|name| format!(" (did you mean {name}?)")).unwrap_or_default();
-    format!("{} is not a field of {kind}: the API server drops it{similar}", field.path)
+    let path = field.path.char_indices().nth(MAX_PATH).and_then(|(end, _)| field.path.get(..end));
+    let path = path.map_or_else(|| field.path.clone(), |start| format!("{start}\u{2026}"));
+    format!("{path} is not a field of {kind}: the API server drops it{similar}")
 }
