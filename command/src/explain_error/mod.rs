@@ -93,6 +93,7 @@ impl ExplainError {
         }
         if explanations.is_empty() && unknown.is_empty() {
             screen::status!("no error about a webhook in the input");
+            screen::status!("if the API server rejects a configuration, `admit lint -c FILE` explains it");
         }
         if explanations.is_empty() || !unknown.is_empty() {
             screen::status!("known causes: {}", documentation!("reference/faults.md#find-an-error"));

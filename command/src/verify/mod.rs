@@ -101,7 +101,7 @@ pub(crate) struct Verify {
 
     /// Call all other webhooks at this URL. For a Service, only the host and port are used, and TLS still verifies the
     /// name of the Service. A webhook's URL is replaced; its path is kept if this URL does not have one
-    #[arg(long, value_name = "URL", help_heading = "Target")]
+    #[arg(long, value_name = "URL", value_parser = target::endpoint, help_heading = "Target")]
     endpoint: Option<Url>,
 
     /// Trust the CA certificates in this PEM file instead of the caBundle. Use it for configurations whose caBundle is
@@ -284,7 +284,7 @@ impl Verify {
         let called = subjects.iter().chain(converters.iter().map(|converter| &converter.subject));
         let called: Vec<Subject> = called.cloned().collect();
         let files = self.outputs.create()?;
-        let services = self.services()?;
+        let services = self.services();
         if !self.quiet {
             target::warn_about_unused(&services, &called);
         }
@@ -440,18 +440,13 @@ impl Verify {
         Ok(server)
     }
 
-    fn services(&self) -> Result<Services, Failure> {
-        let endpoint = match &self.endpoint {
-            None => None,
-            Some(url) => {
-                let host = url.host_str().filter(|_| url.scheme() == "https").ok_or_else(|| {
-                    Failure::usage(format!("--endpoint {url}: expected https://HOST:PORT[/PATH]"))
-                })?;
-                let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-                Some((host, url.port_or_known_default().unwrap_or(443)))
-            }
-        };
-        Ok(Services { known: service_map::by_service(self.service.clone()), endpoint })
+    fn services(&self) -> Services {
+        let endpoint = self.endpoint.as_ref().map(|url| {
+            let host = url.host_str().unwrap_or_default();
+            let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+            (host, url.port_or_known_default().unwrap_or(443))
+        });
+        Services { known: service_map::by_service(self.service.clone()), endpoint }
     }
 
     fn checks(&self) -> Vec<(&'static Check, Option<String>)> {

@@ -17,6 +17,14 @@ use url::Url;
 
 use crate::{Failure, screen, service_map};
 
+/// Parses the value of `--endpoint`.
+pub(super) fn endpoint(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).ok();
+    url.filter(|url| url.scheme() == "https" && url.host_str().is_some()).ok_or_else(|| {
+        "expected a URL such as https://127.0.0.1:8443 or https://127.0.0.1:8443/mutate".to_owned()
+    })
+}
+
 /// The addresses of Services that `--service` and `--endpoint` specify.
 #[derive(Clone, Debug)]
 pub(crate) struct Services {
@@ -206,6 +214,14 @@ mod tests {
             let mut found = configuration(&json!({"url": "https://example.com/mutate"}));
             redirect(&mut found, None, Some(&Url::parse(endpoint).unwrap())).unwrap();
             assert_eq!(found["webhooks"][0]["clientConfig"]["url"], expected);
+        }
+    }
+
+    #[test]
+    fn endpoint_without_a_scheme_or_with_http_is_rejected() {
+        assert!(endpoint("https://127.0.0.1:8443/mutate").is_ok());
+        for wrong in ["127.0.0.1:8443", "localhost:8443", "http://127.0.0.1:8443", "/mutate"] {
+            assert!(endpoint(wrong).unwrap_err().starts_with("expected a URL such as "), "{wrong}");
         }
     }
 }
