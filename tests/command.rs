@@ -33,6 +33,7 @@ mod stopped;
 mod targets;
 mod terminal;
 mod unknown_hosts;
+mod unknown_kinds;
 mod v1beta1;
 mod vacuous;
 mod verified;

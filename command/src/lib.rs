@@ -1,6 +1,7 @@
 //! Provides the `admit` command as a library, so that other tools in this workspace can use its targets.
 
 mod admission_control;
+mod admission_kinds;
 mod admission_plugins;
 mod assets;
 mod baseline;

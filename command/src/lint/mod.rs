@@ -27,7 +27,7 @@ use crate::machine_readable::LINT_VERSION;
 use crate::report_file::{ReportFile, SummaryFile};
 use crate::verify::chosen::Skip;
 use crate::verify::output::{FailOn, Format};
-use crate::{ExitCode, Failure, check_help, documents, screen, yaml_types};
+use crate::{ExitCode, Failure, admission_kinds, check_help, documents, screen, yaml_types};
 
 /// Check webhook configurations and admission policies without calling anything.
 ///
@@ -143,6 +143,12 @@ struct Located {
     object: Value,
 }
 
+impl Located {
+    fn place(&self) -> documents::DocumentLocation {
+        documents::DocumentLocation { file: self.file.clone(), line: self.line }
+    }
+}
+
 impl Lint {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         if let Some(check) = self.explain {
@@ -160,6 +166,7 @@ impl Lint {
         let known = self.baseline.open(&LINT)?;
         let located = read(&self.configuration)?;
         reject_templates(&located)?;
+        admission_kinds::reject_unknown(located.iter().map(|it| (it.place(), &it.object)))?;
         let (objects, places): (Vec<Value>, Vec<Located>) =
             located.into_iter().map(|mut located| (std::mem::take(&mut located.object), located)).unzip();
         let is_skipped = |check: &&Check| self.skip.iter().any(|skip| skip.check.id == check.id);

@@ -22,7 +22,7 @@ use crate::screen::Marks;
 use crate::service_map;
 use crate::unbound_policies::{Source, UnboundPolicy, unbound};
 use crate::verify::locations::locations;
-use crate::{ExitCode, Failure, screen, v1beta1};
+use crate::{ExitCode, Failure, admission_kinds, screen, v1beta1};
 
 /// The webhooks and policies of the files, for the reports.
 struct Known {
@@ -202,6 +202,7 @@ impl Review {
 
 /// Returns the webhook configurations among `documents`, and the admission policies with their bindings.
 fn configurations(documents: Vec<Document>) -> Result<(Vec<Document>, Vec<Document>), Failure> {
+    admission_kinds::reject_unknown(documents.iter().map(|it| (it.place.clone(), &it.object)))?;
     let file = documents.first().map(|document| document.place.file.clone());
     let (found, others): (Vec<_>, Vec<_>) =
         documents.into_iter().partition(|document| is_configuration(&document.object));

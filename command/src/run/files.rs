@@ -9,6 +9,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::sentences::steps;
+use crate::admission_kinds::is_configuration;
 use crate::steps::{file_error, objects_of, yaml_of};
 use crate::{Failure, similar_file};
 
@@ -78,9 +79,9 @@ fn uses_shared_objects(feature: &Feature, step: &Step) -> bool {
 
 /// Returns whether the object is a Namespace, or specifies its own namespace.
 fn is_in_named_namespace(object: &Value) -> bool {
-    let is_configuration = object.get("webhooks").is_some();
     let kind = object.get("kind").and_then(Value::as_str);
-    !is_configuration && (kind == Some("Namespace") || object.pointer("/metadata/namespace").is_some())
+    !is_configuration(object)
+        && (kind == Some("Namespace") || object.pointer("/metadata/namespace").is_some())
 }
 
 fn is_shared(object: &Value) -> bool {

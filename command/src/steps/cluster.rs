@@ -18,6 +18,7 @@ use super::request::name_of;
 use super::resource::{self, Scope};
 use super::webhook::{label_parts, merge};
 use super::world::World;
+use crate::admission_kinds::{is_configuration, no_matches};
 use crate::field_lines;
 use crate::target::RUN_LABEL;
 use crate::{documents, v1beta1};
@@ -27,8 +28,7 @@ impl World {
     ///
     /// A webhook configuration is installed before the first request, together with the scenario's webhooks.
     pub(super) async fn store(&mut self, mut object: Value) -> Outcome {
-        let is_configuration = object.get("webhooks").is_some();
-        if is_configuration {
+        if is_configuration(&object) {
             self.check_configuration(&object).await?;
             self.target()?.record_services(&object);
             self.installation.own.push(object);
@@ -88,17 +88,25 @@ impl World {
         objects.map_err(|failure| failure.during(path.display()))
     }
 
-    /// Returns the file and the line of the invalid field that the server's error names, such as `manifest.yaml:12`.
+    /// Returns the file and the line of the invalid field or the unknown kind that the server's error names, such as
+    /// `manifest.yaml:12`.
     fn place_in(&self, name: &str, error: &str) -> Option<String> {
-        let (_, causes) = error.split_once(" is invalid: ")?;
-        let field = causes.trim_start_matches('[').split(": ").next()?;
+        let causes = error.split_once(" is invalid: ").map(|(_, causes)| causes);
+        let invalid = causes.and_then(|causes| causes.trim_start_matches('[').split(": ").next());
         let text = String::from_utf8(output::read(&self.file(name)).ok()?).ok()?;
         let objects = document::parse_objects(&self.names.expand(&text)).ok()?;
         let is_named = |object: &Value| {
             let text = |path: &[&str]| harness::json::text(object, path);
             error.contains(&format!("{} \"{}\"", text(&["kind"]), text(&["metadata", "name"])))
         };
-        let position = objects.iter().position(is_named)?;
+        let is_unserved = |object: &Value| {
+            let text = |field: &str| harness::json::text(object, &[field]);
+            error.contains(&no_matches(text("kind"), text("apiVersion"), None))
+        };
+        let (position, field) = match invalid {
+            Some(field) => (objects.iter().position(is_named)?, field),
+            None => (objects.iter().position(is_unserved)?, "kind"),
+        };
         let outlines = field_lines::outlines(&text, objects.len());
         let line = outlines.get(position)?.line_of(field)?;
         Some(format!("{name}:{line}"))

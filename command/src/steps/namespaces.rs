@@ -11,6 +11,7 @@ use super::names::SCENARIO_LABEL;
 use super::webhook::merge;
 use super::world::World;
 use super::{StepHelp, given as step};
+use crate::admission_kinds::is_configuration;
 use crate::target::TargetKind;
 
 pub(super) const HELP: StepHelp = step(
@@ -57,7 +58,7 @@ impl World {
         let Some(name) = object.pointer("/metadata/namespace").and_then(Value::as_str) else {
             return Ok(None);
         };
-        if object.get("webhooks").is_some() || self.has_namespace(name) {
+        if is_configuration(object) || self.has_namespace(name) {
             return Ok(None);
         }
         let path = format!("/api/v1/namespaces/{name}");

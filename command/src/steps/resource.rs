@@ -1,10 +1,12 @@
 //! Finds the resource of a kind, or of a word such as `configmap`, and its path.
 
-use http::Method;
+use harness::verify::similar_name::most_similar;
+use http::{Method, StatusCode};
 use serde_json::Value;
 
 use super::api;
 use super::failure::{Outcome, StepFailure};
+use crate::admission_kinds::no_matches;
 
 /// A resource that the server serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,10 +58,19 @@ impl Resource {
 /// # Errors
 /// Returns an error if the server does not serve the kind.
 pub(crate) async fn for_kind(client: &kube::Client, api_version: &str, kind: &str) -> Outcome<Resource> {
+    let no_matches = |meant: Option<&str>| StepFailure::new(no_matches(kind, api_version, meant));
+    let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    let answer = api::send(client, Method::GET, &root(api_version), None).await?;
+    if answer.code == StatusCode::NOT_FOUND && !group.is_empty() {
+        let group = api::send(client, Method::GET, &format!("/apis/{group}"), None).await?.body;
+        let preferred = group.pointer("/preferredVersion/groupVersion");
+        return Err(no_matches(preferred.and_then(Value::as_str)));
+    }
     let served = served(client, api_version).await?;
-    served.into_iter().find(|resource| resource.kind == kind).ok_or_else(|| {
-        StepFailure::new(format!("the server does not serve the kind {kind} in {api_version}"))
-    })
+    match served.iter().find(|resource| resource.kind == kind) {
+        Some(resource) => Ok(resource.clone()),
+        None => Err(no_matches(most_similar(kind, served.iter().map(|it| it.kind.as_str())))),
+    }
 }
 
 /// Finds the resource that `word` names: first in core/v1, then in the preferred version of every other group.

@@ -52,7 +52,7 @@ use crate::progress::ProgressReporter;
 use crate::serve::shell_word;
 use crate::service_map::{self, ServiceMapping};
 use crate::static_manifests::Loaded;
-use crate::{ExitCode, Failure, check_help, documents, exit_code, screen, v1beta1};
+use crate::{ExitCode, Failure, admission_kinds, check_help, documents, exit_code, screen, v1beta1};
 
 /// Check whether webhooks are idempotent, safe to reinvoke, and honest about dry runs.
 ///
@@ -380,6 +380,7 @@ impl Verify {
 
     async fn configurations(&self, manifests: &Loaded) -> Result<Configurations, Failure> {
         let documents = documents::read(&self.configuration)?;
+        admission_kinds::reject_unknown(documents.iter().map(|it| (it.place.clone(), &it.object)))?;
         let locations =
             locations::locations(documents.iter().filter(|document| is_configuration(&document.object)));
         let mut objects: Vec<(String, Value)> = documents

@@ -1,0 +1,120 @@
+//! Tests files with objects whose kind or version the API server does not serve.
+
+#![expect(clippy::expect_used, reason = "what is not there fails the test")]
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+const POD: &str =
+    "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}";
+
+/// A configuration for Pods. Nothing listens at its address.
+const VALID: &str = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: pods}
+webhooks:
+- name: pods.example.com
+  clientConfig: {url: 'https://127.0.0.1:1/'}
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  namespaceSelector: {matchLabels: {env: prod}}
+  rules:
+  - {operations: [CREATE], apiGroups: [''], apiVersions: [v1], resources: [pods]}
+";
+
+const FEATURE: &str = "\
+Feature: pods
+  Scenario: A pod is created
+    Given the objects in the file \"c.yaml\" exist
+    When a pod is created
+    Then the request is admitted
+";
+
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).expect("it is written");
+    }
+    folder
+}
+
+/// Runs the command in `folder`, and returns its output; asserts that the exit status is `status`.
+#[track_caller]
+fn admit(folder: &TempDir, line: &str, status: i32) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
+    command
+        .args(line.split_whitespace())
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .env("NO_COLOR", "1");
+    for variable in ["GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"] {
+        command.env_remove(variable);
+    }
+    let output = command.output().expect("the command runs");
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(status), "{text}");
+    text
+}
+
+#[test]
+fn unknown_kind_next_to_a_valid_configuration_is_an_error() {
+    let misspelled = VALID.replace("ValidatingWebhookConfiguration", "ValidatingWebhookConfig");
+    let folder = folder(&[("c.yaml", &format!("{VALID}---\n{misspelled}")), ("pod.yaml", POD)]);
+    let expected = "c.yaml:13: no matches for kind \"ValidatingWebhookConfig\" in version \
+                    \"admissionregistration.k8s.io/v1\" (did you mean ValidatingWebhookConfiguration?)\n";
+    for line in ["lint -c c.yaml", "review -f pod.yaml -c c.yaml", "verify -c c.yaml --check V57"] {
+        let text = admit(&folder, line, 2);
+        assert!(text.ends_with(expected), "{line}: {text}");
+    }
+}
+
+#[test]
+fn unknown_version_of_a_configuration_is_an_error() {
+    let folder = folder(&[("c.yaml", &VALID.replace("k8s.io/v1", "k8s.io/v2")), ("pod.yaml", POD)]);
+    let expected = "c.yaml:1: no matches for kind \"ValidatingWebhookConfiguration\" in version \
+                    \"admissionregistration.k8s.io/v2\" (did you mean admissionregistration.k8s.io/v1?)\n";
+    for line in ["lint -c c.yaml", "review -f pod.yaml -c c.yaml", "verify -c c.yaml --check V57"] {
+        let text = admit(&folder, line, 2);
+        assert!(text.ends_with(expected), "{line}: {text}");
+    }
+}
+
+#[test]
+fn objects_of_other_groups_are_still_ignored() {
+    let widget = VALID
+        .replace("admissionregistration.k8s.io", "example.com")
+        .replace("ValidatingWebhookConfiguration", "Widget");
+    let folder = folder(&[("c.yaml", &format!("{VALID}---\n{widget}"))]);
+    let text = admit(&folder, "lint -c c.yaml --check L01", 0);
+    assert!(text.contains("1 configuration: no problems found"), "{text}");
+}
+
+#[test]
+fn run_does_not_install_an_object_of_another_kind_as_a_configuration() {
+    let kind = |kind: &str| VALID.replace("ValidatingWebhookConfiguration", kind);
+    let cases = [
+        (
+            kind("MutatingWebhookConfigurations"),
+            "c.yaml:2: no matches for kind \"MutatingWebhookConfigurations\" in version \
+             \"admissionregistration.k8s.io/v1\" (did you mean MutatingWebhookConfiguration?)",
+        ),
+        (
+            VALID.replace("k8s.io/v1", "k8s.io/v2"),
+            "c.yaml:2: no matches for kind \"ValidatingWebhookConfiguration\" in version \
+             \"admissionregistration.k8s.io/v2\" (did you mean admissionregistration.k8s.io/v1?)",
+        ),
+        (
+            kind("Widget").replace("admissionregistration.k8s.io", "example.com"),
+            "c.yaml:2: no matches for kind \"Widget\" in version \"example.com/v1\"",
+        ),
+    ];
+    for (text, expected) in cases {
+        let folder = folder(&[("c.yaml", &text), ("f.feature", FEATURE)]);
+        let output = admit(&folder, "run f.feature", 1);
+        assert!(output.contains(expected), "{output}");
+    }
+}
