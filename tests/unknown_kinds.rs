@@ -118,3 +118,11 @@ fn run_does_not_install_an_object_of_another_kind_as_a_configuration() {
         assert!(output.contains(expected), "{output}");
     }
 }
+
+#[test]
+fn lint_finds_unknown_fields_next_to_a_value_of_the_wrong_type() {
+    let wrong = format!("{VALID}  failPolicy: Ignore\n").replace("env: prod", "env: true");
+    let folder = folder(&[("c.yaml", &wrong)]);
+    let text = admit(&folder, "lint -c c.yaml --check L02", 1);
+    assert!(text.contains("error[L02]: ") && text.contains("--> c.yaml:12\n"), "{text}");
+}

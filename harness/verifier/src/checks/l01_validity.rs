@@ -80,6 +80,23 @@ fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
     defects
 }
 
+/// Returns the JSON pointer of the value that the API server's message is about, or of the closest value around it.
+pub(super) fn undecodable_field(
+    configuration: &Value,
+    message: &str,
+    cluster_fixture: &ClusterFixture,
+) -> String {
+    let is_bundle = message.contains("illegal base64 data");
+    let bundle = is_bundle.then(|| invalid_ca_bundle(configuration)).flatten();
+    let field = bundle.unwrap_or_else(|| field_of_wrong_type(configuration, message, cluster_fixture));
+    let mut pointer = pointer(&field);
+    while configuration.pointer(&pointer).is_none() {
+        let parent = pointer.rfind('/').unwrap_or_default();
+        pointer.truncate(parent);
+    }
+    pointer
+}
+
 /// Adds the advice on a `caBundle` that is not base64: it is usually a placeholder.
 fn with_placeholder(violation: Violation, configuration: &Value) -> Violation {
     if !violation.field.ends_with(".clientConfig.caBundle") {

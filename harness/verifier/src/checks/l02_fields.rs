@@ -1,5 +1,9 @@
 //! L02: the configuration has only fields of the API.
 
+use kubernetes_api_server::ClusterFixture;
+use serde_json::Value;
+
+use super::l01_validity::undecodable_field;
 use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 
@@ -25,7 +29,7 @@ fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
         if let Some(version) = object.get_mut("apiVersion") {
             *version = "admissionregistration.k8s.io/v1".into();
         }
-        for field in manifests.cluster_fixture.unknown_fields(&object).unwrap_or_default() {
+        for field in unknown_fields(object, &manifests.cluster_fixture) {
             let message = format!(
                 "the API server rejects the configuration: strict decoding error: unknown field \
                          \"{field}\""
@@ -34,4 +38,20 @@ fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
         }
     }
     defects
+}
+
+/// Returns the unknown fields of a configuration, without the values that cannot be decoded.
+fn unknown_fields(mut configuration: Value, cluster_fixture: &ClusterFixture) -> Vec<String> {
+    loop {
+        let status = match cluster_fixture.unknown_fields(&configuration) {
+            Ok(fields) => return fields,
+            Err(status) => status,
+        };
+        // Null stands for an unset field, and keeps the positions in lists.
+        let field = undecodable_field(&configuration, &status.message, cluster_fixture);
+        match configuration.pointer_mut(&field).filter(|value| !value.is_null()) {
+            Some(value) => *value = Value::Null,
+            None => return Vec::new(),
+        }
+    }
 }
