@@ -126,3 +126,18 @@ fn lint_finds_unknown_fields_next_to_a_value_of_the_wrong_type() {
     let text = admit(&folder, "lint -c c.yaml --check L02", 1);
     assert!(text.contains("error[L02]: ") && text.contains("--> c.yaml:12\n"), "{text}");
 }
+
+#[test]
+fn review_uses_the_labels_of_a_namespace_next_to_the_configuration() {
+    let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: default, labels: {env: prod}}}";
+    let folder = folder(&[
+        ("c.yaml", VALID),
+        ("ns.yaml", namespace),
+        ("dev.yaml", &namespace.replace("prod", "dev")),
+        ("pod.yaml", POD),
+    ]);
+    let text = admit(&folder, "review -f pod.yaml -c c.yaml ns.yaml", 3);
+    assert!(text.contains("failed calling webhook \"pods.example.com\""), "{text}");
+    let text = admit(&folder, "review -f pod.yaml -c c.yaml ns.yaml --with dev.yaml", 0);
+    assert!(!text.contains("failed calling webhook"), "{text}");
+}

@@ -52,9 +52,12 @@ impl Review {
         let (with, mut existing): (Vec<_>, Vec<_>) =
             documents::read(&self.existing)?.into_iter().partition(|it| is_configuration(&it.object));
         let old = documents::read(&self.old)?;
-        let (mut configurations, policies) = configurations(documents::read(&self.configurations)?)?;
+        let (mut configurations, others) = configurations(documents::read(&self.configurations)?)?;
+        let (namespaces, policies): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|it| is_namespace(&it.object));
         existing.extend(policies);
-        add_configurations(&mut configurations, with);
+        add_missing(&mut existing, namespaces);
+        add_missing(&mut configurations, with);
         warn_about_unknown_fields(configurations.iter().chain(&existing));
         let places = locations(configurations.iter());
         let fakes = match &self.fakes {
@@ -200,21 +203,26 @@ impl Review {
     }
 }
 
-/// Returns the webhook configurations among `documents`, and the admission policies with their bindings.
+/// Returns the webhook configurations among `documents`, and the admission policies, their bindings, and namespaces.
 fn configurations(documents: Vec<Document>) -> Result<(Vec<Document>, Vec<Document>), Failure> {
     admission_kinds::reject_unknown(documents.iter().map(|it| (it.place.clone(), &it.object)))?;
     let file = documents.first().map(|document| document.place.file.clone());
     let (found, others): (Vec<_>, Vec<_>) =
         documents.into_iter().partition(|document| is_configuration(&document.object));
     let is_policy = |it: &Document| text(&it.object, &["kind"]).contains("AdmissionPolicy");
-    let policies: Vec<Document> = others.into_iter().filter(is_policy).collect();
+    let has_policies = others.iter().any(is_policy);
+    let is_used = |it: &Document| is_policy(it) || is_namespace(&it.object);
     match file {
-        Some(file) if found.is_empty() && policies.is_empty() => Err(Failure::usage(format!(
+        Some(file) if found.is_empty() && !has_policies => Err(Failure::usage(format!(
             "{file}: the files of -c do not contain a MutatingWebhookConfiguration, a \
              ValidatingWebhookConfiguration, or an admission policy"
         ))),
-        _ => Ok((found, policies)),
+        _ => Ok((found, others.into_iter().filter(is_used).collect())),
     }
+}
+
+fn is_namespace(object: &Value) -> bool {
+    (text(object, &["apiVersion"]), text(object, &["kind"])) == ("v1", "Namespace")
 }
 
 fn is_configuration(object: &Value) -> bool {
@@ -222,12 +230,12 @@ fn is_configuration(object: &Value) -> bool {
     kind.group == "admissionregistration.k8s.io" && kind.kind.ends_with("WebhookConfiguration")
 }
 
-/// Adds the configurations of `--with` that the files of `-c` do not contain.
-fn add_configurations(configurations: &mut Vec<Document>, with: Vec<Document>) {
+/// Adds the objects of `others` that `documents` does not contain.
+fn add_missing(documents: &mut Vec<Document>, others: Vec<Document>) {
     let id =
         |object: &Value| [&["kind"][..], &["metadata", "name"]].map(|path| text(object, path).to_owned());
-    let known: Vec<[String; 2]> = configurations.iter().map(|it| id(&it.object)).collect();
-    configurations.extend(with.into_iter().filter(|document| !known.contains(&id(&document.object))));
+    let known: Vec<[String; 2]> = documents.iter().map(|it| id(&it.object)).collect();
+    documents.extend(others.into_iter().filter(|document| !known.contains(&id(&document.object))));
 }
 
 /// Prints a warning for each field of the objects that their kind does not have: the API server ignores it.
