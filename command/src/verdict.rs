@@ -146,7 +146,8 @@ fn verdict(report: &Report, webhook: &str) -> WebhookVerdict {
         };
         let words = with_gaps(report, webhook, &words);
         let so_far = if report.interrupted { " so far" } else { "" };
-        let has_all_responses = report.invalid_responses_of(webhook).is_none();
+        let has_all_responses =
+            report.invalid_responses_of(webhook).is_none() && report.failed_calls_of(webhook).is_none();
         (format!("{words}{so_far}"), if has_all_responses { Outcome::Good } else { Outcome::Unknown })
     };
     WebhookVerdict { passed, words, outcome, findings: severities }
@@ -157,11 +158,14 @@ pub(crate) fn most(reasons: &BTreeMap<String, u64>) -> String {
     reasons.iter().max_by_key(|(_, count)| **count).map(|(reason, _)| reason.clone()).unwrap_or_default()
 }
 
-/// Appends the gaps in the checks to `words`: unchecked reinvocations and dry runs, and objects with invalid responses.
+/// Appends the gaps in the checks to `words`: unchecked reinvocations and dry runs, and failed calls.
 fn with_gaps(report: &Report, webhook: &str, words: &str) -> String {
     let mut words = words.to_owned();
     if let Some((count, _)) = report.invalid_responses_of(webhook) {
         let _ = write!(words, "; {} invalid", several(count, "response"));
+    }
+    if let Some((count, _)) = report.failed_calls_of(webhook) {
+        let _ = write!(words, "; {} failed", several(count, "call"));
     }
     if said(report, webhook) == Some("idempotent") && tally(report, "V02", webhook) == Some(Tally::NotChecked)
     {
@@ -412,11 +416,18 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_times_out_is_not_an_invalid_response() {
+    fn failed_calls_are_part_of_the_verdict_if_a_check_lacks_them() {
         let mut report = report();
-        let reason = "failed calling webhook \"a\": failed to call webhook: Post \"https://a:443/\": context deadline exceeded";
+        let reason = "failed calling webhook \"a\": failed to call webhook: Post \"https://a:443/\": EOF";
         report.webhooks.get_mut("c/a").unwrap().failures.insert(reason.to_owned(), 2);
-        assert_eq!(verdict(&report, "c/a").words, "idempotent");
+        // No check needed these calls, such as those of a burst.
+        let found = verdict(&report, "c/a");
+        assert_eq!((&*found.words, found.outcome), ("idempotent", Outcome::Good));
+        report.checks[0].results[0].not_checked.insert(reason.to_owned(), 1);
+        let found = verdict(&report, "c/a");
+        assert_eq!((&*found.words, found.outcome), ("idempotent; 2 calls failed", Outcome::Unknown));
+        let incomplete: Vec<_> = report.incomplete().map(|(check, _)| check.id.as_str()).collect();
+        assert_eq!(incomplete, ["V01"]);
     }
 
     #[test]

@@ -193,3 +193,21 @@ async fn one_run_writes_every_report_and_names_file_and_line() {
     let text = ends_with(&stage.verify(&[&BASE[..], &["--sarif", "no/such/folder"]].concat()).await, 3);
     assert!(text.contains("cannot write the report no/such/folder"), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connection_that_is_closed_for_one_object_makes_the_run_incomplete() {
+    let closed = "{bad-response: closed}";
+    let is_bare = "{equals: {/metadata/name: bare}}";
+    let stage =
+        Stage::with(&format!("when: {{if: {is_bare}, then: {closed}, otherwise: always-mutate}}")).await;
+    let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01"];
+    let text = ends_with(&stage.verify(&arguments).await, 6);
+    assert!(text.contains("1 call failed"), "{text}");
+    let warning = "1 call failed without a response, first for Pod default/bare: ";
+    assert!(text.contains(warning), "{text}");
+    let output = stage.verify(&[&arguments[..], &["-o", "json"]].concat()).await;
+    ends_with(&output, 6);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let remarks = report["remarks"].to_string();
+    assert!(remarks.contains(warning), "{remarks}");
+}

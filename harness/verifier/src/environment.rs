@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use super::call_recorder::{CallRecorder, Connector, Direct, Exchange, Exchanges, RecordingCaller};
 use super::turn::Turn;
-use super::{plugins, reasons, stored};
+use super::{plugins, reasons, shape, stored};
 
 /// The interval between calls of a webhook that has not recovered.
 const RECOVERY_PERIOD: Duration = Duration::from_millis(100);
@@ -62,6 +62,8 @@ pub(super) struct CallCounts {
     pub(super) patched: u64,
     /// The number of failed calls by reason.
     pub(super) failures: BTreeMap<String, u64>,
+    /// The first object for which a call failed without a response, by reason.
+    pub(super) failed_objects: BTreeMap<String, String>,
 }
 
 /// The connection to use for a call.
@@ -183,7 +185,11 @@ impl Environment {
             };
             match &called.result {
                 CallResult::Failed { failure, .. } => {
-                    reasons::count(&mut asked.failures, failure.reason.clone());
+                    let (reason, failed) = (&failure.reason, &mut asked.failed_objects);
+                    if reasons::is_missing_response(reason) && failed.len() < reasons::MAX_KEPT {
+                        failed.entry(reason.clone()).or_insert_with(|| outcome.described());
+                    }
+                    reasons::count(&mut asked.failures, reason.clone());
                 }
                 CallResult::Allowed { .. } | CallResult::ServerError { .. } | CallResult::Denied(_) => {
                     asked.answered += 1;
@@ -369,6 +375,13 @@ impl Environment {
 }
 
 impl Outcome {
+    /// Returns the kind and the name of the object, such as `Pod shop/web`.
+    fn described(&self) -> String {
+        let Attributes { kind, object, old_object, name, .. } = &self.request;
+        let object = object.as_ref().or(old_object.as_ref());
+        format!("{} {}", kind.kind, object.map_or_else(|| name.to_string(), shape::object_name))
+    }
+
     /// Returns the verdict on the request.
     pub fn verdict(&self) -> Verdict<'_> {
         let status = match &self.refusal {

@@ -4,6 +4,7 @@ use kubernetes_admission::event::Phase;
 
 use super::check::{Check, Probe};
 use super::checks;
+use super::reasons;
 use super::report::{CheckReport, CheckResult, Finding, Report, Tally};
 use super::tried::{Tried, send};
 
@@ -25,7 +26,7 @@ impl CheckReport {
 impl Report {
     /// Returns the results that make the run incomplete: those that were not checked because of the webhook.
     ///
-    /// Includes results that do not cover all objects because of an invalid response. Omits results that a finding of
+    /// Includes results that do not cover all objects because of an invalid or missing response. Omits results that a finding of
     /// another check explains, because that finding is in the report.
     pub fn incomplete(&self) -> impl Iterator<Item = (&CheckReport, &CheckResult)> {
         let results = self.checks.iter().flat_map(|check| check.results.iter().map(move |it| (check, it)));
@@ -84,10 +85,33 @@ impl Report {
         (!self.has_finding(ENVELOPE, webhook)).then_some(invalid)
     }
 
-    /// Returns whether the check passed but does not cover all objects because of an invalid response.
+    /// Returns the webhooks that did not respond to some calls, each with the number of these and the most frequent reason.
+    ///
+    /// Omits webhooks without a valid response, and failures that did not prevent a check, such as those of V12.
+    pub fn failed_calls(&self) -> impl Iterator<Item = (&str, u64, &str)> {
+        self.webhooks.keys().filter_map(|webhook| {
+            let (count, reason) = self.failed_calls_of(webhook)?;
+            Some((webhook.as_str(), count, reason))
+        })
+    }
+
+    /// Returns the number of the webhook's calls without a response and the most frequent reason.
+    ///
+    /// Returns `None` if [`Self::failed_calls`] omits the webhook.
+    pub fn failed_calls_of(&self, webhook: &str) -> Option<(u64, &str)> {
+        let failed = self.webhooks.get(webhook)?.failed_calls()?;
+        let results = self.checks.iter().flat_map(|check| &check.results);
+        let mut of_webhook = results.filter(|result| result.webhook == webhook);
+        of_webhook.any(lacks_calls).then_some(failed)
+    }
+
+    /// Returns whether the check passed but does not cover all objects because of an invalid or missing response.
     fn lacks_responses(&self, result: &CheckResult) -> bool {
-        result.verdict == Tally::Passed
-            && self
+        if result.verdict != Tally::Passed {
+            return false;
+        }
+        self.failed_calls_of(&result.webhook).is_some() && lacks_calls(result)
+            || self
                 .invalid_responses_of(&result.webhook)
                 .is_some_and(|(_, failure)| result.not_checked.keys().any(|reason| reason.contains(failure)))
     }
@@ -105,4 +129,9 @@ impl Report {
             check.findings_of(webhook).next().is_some() || self.cause_of(check, webhook).is_some()
         })
     }
+}
+
+/// Returns whether the check did not judge a request because a call failed without a response.
+fn lacks_calls(result: &CheckResult) -> bool {
+    result.not_checked.keys().any(|reason| reasons::is_missing_response(reason))
 }

@@ -78,6 +78,9 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
             };
             tried.patched += other.patched;
             add(&mut tried.failures, other.failures, u64::saturating_add);
+            for (reason, object) in other.failed_objects {
+                tried.failed_objects.entry(reason).or_insert(object);
+            }
             tried.objects += other.objects;
             add(&mut tried.denied, other.denied, u64::saturating_add);
         }

@@ -97,6 +97,7 @@ impl Plan {
             answered: Some(asked.answered),
             patched: asked.patched,
             failures: asked.failures,
+            failed_objects: asked.failed_objects,
             objects: denials.objects,
             denied: denials.reasons,
             mismatches: if asked.called == 0 { mismatches } else { BTreeMap::new() },

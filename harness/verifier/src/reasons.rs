@@ -24,7 +24,12 @@ const NO_RESPONSE: &str = "failed to call webhook: Post \"";
 
 /// Returns whether a call failed with `reason` because the response was invalid, rather than missing.
 pub(super) fn is_invalid_response(reason: &str) -> bool {
-    !reason.contains(NO_RESPONSE)
+    !is_missing_response(reason)
+}
+
+/// Returns whether a call failed with `reason` because the webhook did not respond.
+pub(super) fn is_missing_response(reason: &str) -> bool {
+    reason.contains(NO_RESPONSE)
 }
 
 /// Returns whether `reason`, the error of a call, is a timeout.

@@ -32,6 +32,9 @@ pub struct Tried {
     /// The number of failed calls by reason, as in kube-apiserver's message.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failures: BTreeMap<String, u64>,
+    /// The first object for which a call failed without a response, by reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub failed_objects: BTreeMap<String, String>,
     /// The number of corpus objects whose creation requests the webhook answered.
     #[serde(default)]
     pub objects: u64,
@@ -149,9 +152,18 @@ impl Tried {
     ///
     /// Calls without a response, such as those that timed out, do not count.
     pub fn invalid_responses(&self) -> Option<(u64, &str)> {
-        let invalid = || self.failures.iter().filter(|(reason, _)| reasons::is_invalid_response(reason));
-        let most = invalid().max_by_key(|(_, count)| **count)?;
-        let count = invalid().map(|(_, count)| count).sum();
+        self.failed(reasons::is_invalid_response)
+    }
+
+    /// Returns the number of calls without a response, and the most frequent reason, if other calls succeeded.
+    pub fn failed_calls(&self) -> Option<(u64, &str)> {
+        self.failed(reasons::is_missing_response)
+    }
+
+    fn failed(&self, counts: impl Fn(&str) -> bool) -> Option<(u64, &str)> {
+        let failed = || self.failures.iter().filter(|(reason, _)| counts(reason));
+        let most = failed().max_by_key(|(_, count)| **count)?;
+        let count = failed().map(|(_, count)| count).sum();
         (self.answered != Some(0)).then_some((count, most.0.as_str()))
     }
 

@@ -75,6 +75,9 @@ pub(super) fn limits(report: &Report) -> Vec<Remark> {
             &format!("{webhook}: {count} did not return a valid response: {cause}{help}"),
         );
     }
+    remarks
+        .extend(report.failed_calls().map(|(webhook, count, reason)| failed(report, webhook, count, reason)));
+    let mut remark = |severity: Severity, text: &str| remarks.push(Remark::new(severity, text));
     for (webhook, what) in report.unseen() {
         remark(Severity::Warning, &format!("{webhook}: {what}"));
     }
@@ -111,14 +114,27 @@ fn unanswered(report: &Report, webhook: &str, reason: &str) -> Remark {
     let at = url.map(|url| format!(" at {url}")).unwrap_or_default();
     let message = format!("{webhook}: the webhook did not return a valid response to any call{at}: {cause}");
     let help = match help_on_failure(report, &cause) {
-        "" => {
-            let message = format!("failed calling webhook \"{webhook}\": {reason}");
-            explain_error::advice(&message).map(|advice| advice.help()).unwrap_or_default()
-        }
+        "" => help_on_reason(webhook, reason),
         help => help.to_owned(),
     };
     let help = Some(help).filter(|help| !help.is_empty()).into_iter().collect();
     Remark { severity: Severity::Warning, message, help }
+}
+
+/// Returns the remark about a webhook that responded, but not to `count` calls, most of them for `reason`.
+fn failed(report: &Report, webhook: &str, count: u64, reason: &str) -> Remark {
+    let cause = brief(report, webhook, reason);
+    let object = report.webhooks.get(webhook).and_then(|tried| tried.failed_objects.get(reason));
+    let first = object.map(|object| format!(", first for {object}")).unwrap_or_default();
+    let message = format!("{webhook}: {} failed without a response{first}: {cause}", several(count, "call"));
+    let help = Some(help_on_reason(webhook, reason)).filter(|help| !help.is_empty()).into_iter().collect();
+    Remark { severity: Severity::Warning, message, help }
+}
+
+/// Returns the advice of `explain-error` about a failed call; may be empty.
+fn help_on_reason(webhook: &str, reason: &str) -> String {
+    let message = format!("failed calling webhook \"{webhook}\": {reason}");
+    explain_error::advice(&message).map(|advice| advice.help()).unwrap_or_default()
 }
 
 /// Returns the advice about options for a webhook that never returned a valid response; may be empty.
