@@ -112,10 +112,33 @@ fn run_does_not_install_an_object_of_another_kind_as_a_configuration() {
             "c.yaml:2: no matches for kind \"Widget\" in version \"example.com/v1\"",
         ),
     ];
+    run_rejects(&cases);
+}
+
+#[test]
+fn run_names_the_version_or_the_kind_that_is_probably_meant() {
+    let object = |api_version: &str, kind: &str| {
+        format!("apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a}}\n")
+    };
+    run_rejects(&[
+        (
+            object("v1", "Deployment"),
+            "c.yaml:2: no matches for kind \"Deployment\" in version \"v1\" (did you mean apps/v1?)",
+        ),
+        (
+            object("apps/v1", "Deploymnt"),
+            "c.yaml:2: no matches for kind \"Deploymnt\" in version \"apps/v1\" (did you mean Deployment?)",
+        ),
+    ]);
+}
+
+/// Asserts that the step that loads each text as a manifest fails with the message.
+#[track_caller]
+fn run_rejects(cases: &[(String, &str)]) {
     for (text, expected) in cases {
-        let folder = folder(&[("c.yaml", &text), ("f.feature", FEATURE)]);
+        let folder = folder(&[("c.yaml", text), ("f.feature", FEATURE)]);
         let output = admit(&folder, "run f.feature", 1);
-        assert!(output.contains(expected), "{output}");
+        assert!(output.contains(*expected), "{output}");
     }
 }
 

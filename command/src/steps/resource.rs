@@ -67,10 +67,18 @@ pub(crate) async fn for_kind(client: &kube::Client, api_version: &str, kind: &st
         return Err(no_matches(preferred.and_then(Value::as_str)));
     }
     let served = served(client, api_version).await?;
-    match served.iter().find(|resource| resource.kind == kind) {
-        Some(resource) => Ok(resource.clone()),
-        None => Err(no_matches(most_similar(kind, served.iter().map(|it| it.kind.as_str())))),
+    if let Some(resource) = served.iter().find(|resource| resource.kind == kind) {
+        return Ok(resource.clone());
     }
+    // The group is often omitted, as in `apiVersion: v1` of a Deployment.
+    let versions = if group.is_empty() { preferred_versions(client).await? } else { Vec::new() };
+    for version in versions {
+        let Ok(others) = self::served(client, &version).await else { continue };
+        if others.iter().any(|other| other.kind == kind) {
+            return Err(no_matches(Some(&version)));
+        }
+    }
+    Err(no_matches(most_similar(kind, served.iter().map(|it| it.kind.as_str()))))
 }
 
 /// Finds the resource that `word` names: first in core/v1, then in the preferred version of every other group.
@@ -79,11 +87,7 @@ pub(crate) async fn for_kind(client: &kube::Client, api_version: &str, kind: &st
 /// Returns an error if the server does not serve a resource with this name.
 pub(crate) async fn named(client: &kube::Client, word: &str) -> Outcome<Resource> {
     let mut versions = vec!["v1".to_owned()];
-    let groups = api::send(client, Method::GET, "/apis", None).await?.successful()?.body;
-    let groups = groups.get("groups").and_then(Value::as_array).cloned().unwrap_or_default();
-    let preferred =
-        groups.iter().filter_map(|group| group.pointer("/preferredVersion/groupVersion")?.as_str());
-    versions.extend(preferred.map(str::to_owned));
+    versions.extend(preferred_versions(client).await?);
     for version in versions {
         // Another scenario may have removed the group together with its definition.
         let Ok(served) = served(client, &version).await else { continue };
@@ -92,6 +96,15 @@ pub(crate) async fn named(client: &kube::Client, word: &str) -> Outcome<Resource
         }
     }
     Err(StepFailure::new(format!("the server does not serve `{word}`")))
+}
+
+/// Returns the preferred version of each group, such as `apps/v1`.
+async fn preferred_versions(client: &kube::Client) -> Outcome<Vec<String>> {
+    let groups = api::send(client, Method::GET, "/apis", None).await?.successful()?.body;
+    let groups = groups.get("groups").and_then(Value::as_array).cloned().unwrap_or_default();
+    let preferred =
+        groups.iter().filter_map(|group| group.pointer("/preferredVersion/groupVersion")?.as_str());
+    Ok(preferred.map(str::to_owned).collect())
 }
 
 /// Returns the path prefix of an API version.
