@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Baseline, Findings, Known};
+use super::{Accepted, Baseline, Findings, Known};
 use crate::diagnostic::several;
 
 /// The maximum number of changes to list; any other changes are only counted.
@@ -20,6 +20,24 @@ enum Change {
 }
 
 impl Baseline {
+    /// Returns the entry that accepts the finding: an entry with its field, or an entry without fields.
+    pub(super) fn entry(&self, known: &Known) -> Option<&Accepted> {
+        let any_field = || self.entries.get(&known.without_field());
+        self.entries.get(known).or_else(any_field)
+    }
+
+    /// Returns the end of the message about a finding that the baseline accepts only in other fields; otherwise empty.
+    pub(super) fn new_fields(&self, keys: &BTreeSet<Known>) -> String {
+        let accepted: BTreeSet<Known> =
+            keys.iter().filter(|key| self.entry(key).is_some()).map(Known::without_field).collect();
+        let is_new = |key: &&Known| self.entry(key).is_none() && accepted.contains(&key.without_field());
+        let fields: BTreeSet<&str> = keys.iter().filter(is_new).map(|key| key.field.as_str()).collect();
+        if fields.is_empty() {
+            return String::new();
+        }
+        format!("; not in the baseline: {}", fields.into_iter().collect::<Vec<_>>().join(", "))
+    }
+
     /// Returns a line for each change, with its reason. Returns no lines if the baseline was empty.
     pub(super) fn changes(&self, report: &mut impl Findings) -> Vec<String> {
         let Some(first) = self.entries.values().next() else { return Vec::new() };

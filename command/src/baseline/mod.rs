@@ -90,6 +90,8 @@ pub(crate) struct Acceptance<'a> {
     pub(crate) accepted: &'a mut Option<String>,
     /// Whether this run adds the finding to the baseline.
     pub(crate) added: &'a mut bool,
+    /// The message, to which the baseline appends the fields that it does not accept.
+    pub(crate) message: &'a mut String,
 }
 
 /// Identifies the findings of one check and kind for one webhook.
@@ -233,7 +235,7 @@ impl Accepting {
                         if missing == 1 { "has" } else { "have" }
                     );
                 }
-                for (keys, Acceptance { accepted, added }) in report.findings() {
+                for (keys, Acceptance { accepted, added, .. }) in report.findings() {
                     let reason = known.reason(&keys);
                     *added = reason.is_none();
                     *accepted = Some(match reason {
@@ -404,12 +406,6 @@ impl Baseline {
         Ok(())
     }
 
-    /// Returns the entry that accepts the finding: an entry with its field, or an entry without fields.
-    fn entry(&self, known: &Known) -> Option<&Accepted> {
-        let any_field = || self.entries.get(&known.without_field());
-        self.entries.get(known).or_else(any_field)
-    }
-
     /// Returns the reason for accepting a finding with these keys, or `None` if the baseline does not have an entry for
     /// each key.
     fn reason(&self, keys: &BTreeSet<Known>) -> Option<String> {
@@ -427,8 +423,9 @@ impl Baseline {
     /// field makes it a new finding. An entry without fields accepts all fields, and is reported if the finding has fields.
     fn apply(&self, report: &mut impl Findings) {
         let mut found = BTreeSet::new();
-        for (known, Acceptance { accepted, .. }) in report.findings() {
+        for (known, Acceptance { accepted, message, .. }) in report.findings() {
             *accepted = self.reason(&known);
+            message.push_str(&self.new_fields(&known));
             found.extend(known);
         }
         report.consequences().into_iter().for_each(|(known, accepted)| *accepted = self.reason(&known));

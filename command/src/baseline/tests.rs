@@ -177,6 +177,9 @@ fn an_entry_accepts_only_its_fields() {
     let both = "  fields: [data, metadata.labels]\n";
     assert_eq!(accepts(both, &["data", "metadata.labels"]), (true, Vec::new()));
     assert_eq!(accepts(both, &["data", "metadata.labels", "spec"]), (false, Vec::new()));
+    let mut more = with_fields(&["data", "metadata.labels", "spec"]);
+    parse(&file(&[entry(both)])).unwrap().apply(&mut more);
+    assert_eq!(more.checks[0].findings[0].message, "m; not in the baseline: spec");
     let (is_accepted, stale) = accepts(both, &["data"]);
     assert!(
         is_accepted && stale.len() == 2 && stale[0].contains(" of c/a for metadata.labels, "),

@@ -28,7 +28,11 @@ impl Findings for Report {
                 webhook: finding.webhook.clone(),
                 field: String::new(),
             };
-            let acceptance = Acceptance { accepted: &mut finding.accepted, added: &mut finding.added };
+            let acceptance = Acceptance {
+                accepted: &mut finding.accepted,
+                added: &mut finding.added,
+                message: &mut finding.message,
+            };
             (BTreeSet::from([known]), acceptance)
         });
         findings.collect()

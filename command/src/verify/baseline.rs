@@ -52,7 +52,14 @@ impl Findings for Report {
                 for Consequence { check, kind, webhooks, fields, .. } in &finding.consequences {
                     known.extend(identities((check, kind), webhooks, fields));
                 }
-                all.push((known, Acceptance { accepted: &mut finding.accepted, added: &mut finding.added }));
+                all.push((
+                    known,
+                    Acceptance {
+                        accepted: &mut finding.accepted,
+                        added: &mut finding.added,
+                        message: &mut finding.message,
+                    },
+                ));
             }
         }
         all
