@@ -17,7 +17,6 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use self::baseline::LINT;
-
 use self::output::{Finding, NotChecked, Report, Skipped};
 use crate::baseline::BaselineOptions;
 use crate::field_lines::{self, Outline};

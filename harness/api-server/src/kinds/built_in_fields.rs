@@ -1,4 +1,4 @@
-//! Lists the fields of built-in kinds that a field selector can select.
+//! Finds the fields of a built-in kind that a field selector can select.
 
 use crate::kinds::discovery::Resource;
 use crate::kinds::table;
