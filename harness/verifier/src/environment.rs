@@ -379,7 +379,7 @@ impl Outcome {
     fn described(&self) -> String {
         let Attributes { kind, object, old_object, name, .. } = &self.request;
         let object = object.as_ref().or(old_object.as_ref());
-        format!("{} {}", kind.kind, object.map_or_else(|| name.to_string(), shape::object_name))
+        format!("{} {}", kind.kind, object.map_or_else(|| name.clone(), shape::object_name))
     }
 
     /// Returns the verdict on the request.
