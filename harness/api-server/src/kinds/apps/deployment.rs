@@ -54,12 +54,7 @@ fn validate_status(errors: &mut Errors, object: &Value, change: Change<'_>) {
 }
 
 fn warn(warnings: &mut Warnings, object: &Value, old: Option<&Value>) {
-    if common::warnings::has_next_generation(object, old) {
-        if old.is_none() {
-            common::warnings::named_as_host(warnings, object, common::warnings::POD_NAMES);
-        }
-        workloads::warn_about_template(warnings, get(object, "spec"));
-    }
+    workloads::warn_about_name_and_template(warnings, object, old, get(object, "spec"));
 }
 
 /// Sets the defaults of a Deployment.

@@ -3,7 +3,6 @@
 use kubernetes_types::json::{at, set};
 use serde_json::Value;
 
-use crate::kinds::common;
 use crate::kinds::common::cells::{Context, label_selector};
 use crate::kinds::common::change::Change;
 use crate::kinds::common::defaults::fill;
@@ -23,7 +22,7 @@ pub(crate) const KIND: Kind = Kind {
     set_defaults: Some(set_defaults),
     drop_disabled_fields: workloads::drop_of_template,
     validate,
-    validate_subresources: &[("status", validate_status)],
+    validate_subresources: &[("status", workloads::replica_status)],
     warn,
     fill_empty: |object| {
         set(object, &["spec", "replicas"], 0);
@@ -32,28 +31,8 @@ pub(crate) const KIND: Kind = Kind {
     ..Kind::COUNTED
 };
 
-const COUNTERS: [&str; 6] = [
-    "replicas",
-    "fullyLabeledReplicas",
-    "readyReplicas",
-    "availableReplicas",
-    "observedGeneration",
-    "terminatingReplicas",
-];
-
-const PARTS: [&str; 3] = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
-
-fn validate_status(errors: &mut Errors, object: &Value, change: Change<'_>) {
-    workloads::counters(errors, object, change, &COUNTERS, &PARTS, "");
-}
-
 fn warn(warnings: &mut Warnings, object: &Value, old: Option<&Value>) {
-    if common::warnings::has_next_generation(object, old) {
-        if old.is_none() {
-            common::warnings::named_as_host(warnings, object, common::warnings::POD_NAMES);
-        }
-        workloads::warn_about_template(warnings, get(object, "spec"));
-    }
+    workloads::warn_about_name_and_template(warnings, object, old, get(object, "spec"));
 }
 
 /// Sets the defaults of a `ReplicaSet`.

@@ -4,7 +4,6 @@ use kubernetes_types::json::{at, set};
 use kubernetes_types::quoting::encode;
 use serde_json::{Value, json};
 
-use crate::kinds::common;
 use crate::kinds::common::cells::{Context, labels};
 use crate::kinds::common::change::Change;
 use crate::kinds::common::defaults::{ensure, fill, is_empty, with};
@@ -27,36 +26,17 @@ pub(crate) const KIND: Kind = Kind {
     orphans_dependents: true,
     drop_disabled_fields: workloads::drop_of_template,
     validate,
-    validate_subresources: &[("status", validate_status)],
+    validate_subresources: &[("status", workloads::replica_status)],
     warn,
     cells: Some(cells),
     selectable_fields: Some(&["metadata.name", "metadata.namespace", "status.replicas"]),
     ..Kind::COUNTED
 };
 
-const COUNTERS: [&str; 6] = [
-    "replicas",
-    "fullyLabeledReplicas",
-    "readyReplicas",
-    "availableReplicas",
-    "observedGeneration",
-    "terminatingReplicas",
-];
-
-const PARTS: [&str; 3] = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
-
-fn validate_status(errors: &mut Errors, object: &Value, change: Change<'_>) {
-    workloads::counters(errors, object, change, &COUNTERS, &PARTS, "");
-}
-
 fn warn(warnings: &mut Warnings, object: &Value, old: Option<&Value>) {
-    if common::warnings::has_next_generation(object, old) {
-        if old.is_none() {
-            common::warnings::named_as_host(warnings, object, common::warnings::POD_NAMES);
-        }
-        // An update warns about the replaced template.
-        workloads::warn_about_template(warnings, get(old.unwrap_or(object), "spec"));
-    }
+    // An update warns about the replaced template.
+    let spec = get(old.unwrap_or(object), "spec");
+    workloads::warn_about_name_and_template(warnings, object, old, spec);
 }
 
 /// Sets the defaults of a `ReplicationController`: its labels and selector default to the labels of its template.

@@ -89,9 +89,43 @@ pub(crate) fn counters(
     }
 }
 
+/// Validates the status of a `ReplicaSet` or `ReplicationController`.
+///
+/// Source: kubernetes pkg/apis/apps/validation/validation.go, `ValidateReplicaSetStatus`;
+/// pkg/apis/core/validation/validation.go, `ValidateReplicationControllerStatus`.
+pub(crate) fn replica_status(errors: &mut Errors, object: &Value, change: Change<'_>) {
+    const PARTS: [&str; 3] = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
+    const COUNTERS: [&str; 6] = [
+        "replicas",
+        "fullyLabeledReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "observedGeneration",
+        "terminatingReplicas",
+    ];
+    counters(errors, object, change, &COUNTERS, &PARTS, "");
+}
+
 pub(crate) fn warn_about_template(warnings: &mut Warnings, spec: &Value) {
     let path = Path::new("spec");
     pod::warnings::template(warnings, &path.child("template"), get(spec, "template"));
+}
+
+/// Warns about a new object whose name the names of its Pods begin with, and about the template in `spec`.
+///
+/// An update without a new generation has no warnings.
+pub(crate) fn warn_about_name_and_template(
+    warnings: &mut Warnings,
+    object: &Value,
+    old: Option<&Value>,
+    spec: &Value,
+) {
+    if common::warnings::has_next_generation(object, old) {
+        if old.is_none() {
+            common::warnings::named_as_host(warnings, object, common::warnings::POD_NAMES);
+        }
+        warn_about_template(warnings, spec);
+    }
 }
 
 pub(crate) const SELECTOR_MISMATCH: &str = "`selector` does not match template `labels`";
