@@ -4,15 +4,12 @@
 
 use kubernetes_types::quantity::Quantity;
 
-use crate::kinds::core::pod::pod_resources::{ResourceList, plus};
+use crate::kinds::core::pod::pod_resources::{self, ResourceList};
 
 /// Returns the sum of both lists.
 pub(super) fn add(one: &ResourceList, other: &ResourceList) -> ResourceList {
     let mut sum = one.clone();
-    for (name, quantity) in other {
-        let total = sum.get(name).map_or_else(|| quantity.clone(), |present| plus(present, quantity));
-        sum.insert(name.clone(), total);
-    }
+    pod_resources::add(&mut sum, other);
     sum
 }
 

@@ -88,7 +88,8 @@ pub(crate) fn containers<'a>(pod: &'a Value, list: &str) -> impl Iterator<Item =
     pod.get("spec").and_then(|spec| spec.get(list)).and_then(Value::as_array).into_iter().flatten()
 }
 
-fn add(total: &mut ResourceList, more: &ResourceList) {
+/// Adds the quantities of `more` to those of `total`.
+pub(crate) fn add(total: &mut ResourceList, more: &ResourceList) {
     for (name, quantity) in more {
         let sum = total.get(name).map_or_else(|| quantity.clone(), |sum| plus(sum, quantity));
         total.insert(name.clone(), sum);
