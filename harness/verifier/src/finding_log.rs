@@ -214,10 +214,7 @@ impl FindingLog {
 
 impl Entry {
     fn note(&mut self, violation: Violation, object: Option<&Value>) {
-        let name = object.map(|object| {
-            let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
-            format!("{kind} {}", shape::object_name(object))
-        });
+        let name = object.map(shape::kind_and_name);
         if let Some(found) = self.found.iter_mut().find(|found| found.violation.kind == violation.kind) {
             found.add_fields(&violation.fields);
             // The object with the most fields shows the most.

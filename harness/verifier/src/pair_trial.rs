@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::checks;
 use super::comparison;
-use super::environment::Outcome;
+use super::environment::{Outcome, WebhookSet};
 use super::interaction::{Interaction, MAX_FIELDS, Relation};
 use super::object_probe::ObjectProbe;
 use super::shape;
@@ -27,39 +27,56 @@ pub(super) async fn of_object(object_probe: &ObjectProbe<'_>) -> Vec<Interaction
     for (position, one) in subjects.iter().enumerate() {
         for other in subjects.iter().skip(position + 1) {
             found.extend(of_pair(object_probe, one, other).await);
-            found.extend(of_pair(object_probe, other, one).await);
         }
     }
     found
 }
 
-/// Returns what `subject` does differently if `other` was called before it.
-async fn of_pair(object_probe: &ObjectProbe<'_>, subject: &Subject, other: &Subject) -> Vec<Interaction> {
-    let first = ObjectProbe::in_order([subject, other].map(|subject| Arc::clone(&subject.called)));
-    let second = ObjectProbe::in_order([other, subject].map(|subject| Arc::clone(&subject.called)));
-    let before = object_probe.outcome(&first, object_probe.request).await;
-    let after = object_probe.outcome(&second, object_probe.request).await;
-    if before.refusal.is_some() || after.refusal.is_some() {
+/// Returns what each webhook of a pair does differently if the other was called before it.
+async fn of_pair(object_probe: &ObjectProbe<'_>, one: &Subject, other: &Subject) -> Vec<Interaction> {
+    let one_first = ObjectProbe::in_order([one, other].map(|subject| Arc::clone(&subject.called)));
+    let other_first = ObjectProbe::in_order([other, one].map(|subject| Arc::clone(&subject.called)));
+    let outcome = object_probe.outcome(&one_first, object_probe.request).await;
+    let reversed = object_probe.outcome(&other_first, object_probe.request).await;
+    if outcome.refusal.is_some() || reversed.refusal.is_some() {
         return Vec::new();
     }
-    let (Some(alone), Some(together), Some(others)) = (
-        Change::of_call(&before, &subject.webhook.id),
-        Change::of_call(&after, &subject.webhook.id),
-        Change::of_call(&after, &other.webhook.id),
-    ) else {
-        return Vec::new();
-    };
-    let mut relations = compare(&alone, &together, &others);
+    let changes =
+        |outcome: &Outcome| [one, other].map(|subject| Change::of_call(outcome, &subject.webhook.id));
+    let [one_alone, other_second] = changes(&outcome);
+    let [one_second, other_alone] = changes(&reversed);
+    let mut found = Vec::new();
+    let trials = [
+        (one, other, &one_first, [&one_alone, &one_second, &other_alone]),
+        (other, one, &other_first, [&other_alone, &other_second, &one_alone]),
+    ];
+    for (subject, before, order, changes) in trials {
+        if let [Some(alone), Some(together), Some(others)] = changes {
+            let relations = compare(alone, together, others);
+            found.extend(interactions(object_probe, [subject, before], order, alone, relations).await);
+        }
+    }
+    found
+}
+
+/// Creates the interactions of `subject` with `other`, without the fields that vary between calls with the same request.
+///
+/// `order` are both webhooks with `subject` first, and `alone` is its change in that order.
+async fn interactions(
+    object_probe: &ObjectProbe<'_>,
+    [subject, other]: [&Subject; 2],
+    order: &WebhookSet,
+    alone: &Change,
+    mut relations: [(Relation, BTreeSet<String>); 2],
+) -> Vec<Interaction> {
     if relations.iter().all(|(_, fields)| fields.is_empty()) {
         return Vec::new();
     }
     // A webhook that returns random values changes the object differently in every call.
-    let again = object_probe.outcome_again(&first, object_probe.request).await;
+    let again = object_probe.outcome_again(order, object_probe.request).await;
     let Some(again) = Change::of_call(&again, &subject.webhook.id) else { return Vec::new() };
-    let varying = varying(&alone, &again);
-    let object = object_probe.object();
-    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
-    let example = format!("{kind} {}", shape::object_name(object));
+    let varying = varying(alone, &again);
+    let example = shape::kind_and_name(object_probe.object());
     for (_, fields) in &mut relations {
         fields.retain(|field| !varying.contains(field));
     }

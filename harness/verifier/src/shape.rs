@@ -72,6 +72,11 @@ pub fn object_name(object: &Value) -> String {
     }
 }
 
+/// Returns the kind and the name of `object`, such as `Pod shop/web`.
+pub fn kind_and_name(object: &Value) -> String {
+    format!("{} {}", at(object, &["kind"]).as_str().unwrap_or_default(), object_name(object))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
