@@ -134,8 +134,13 @@ pub(crate) fn short_cause(reason: &str, http_status: Option<u16>) -> String {
         None if cause.contains("dial tcp ") => cause.rsplit(": ").next().unwrap_or(cause),
         None => cause,
     };
-    let start: String = cause.chars().take(MAX_CAUSE).collect();
-    if start.len() < cause.len() { start + "\u{2026}" } else { start }
+    cut(cause, MAX_CAUSE)
+}
+
+/// Returns `text`, or its first `max` characters and an ellipsis.
+fn cut(text: &str, max: usize) -> String {
+    let start = text.char_indices().nth(max).and_then(|(end, _)| text.get(..end));
+    start.map_or_else(|| text.to_owned(), |start| format!("{start}\u{2026}"))
 }
 
 /// Returns a remark for each field of the object after the call that its kind does not have.
@@ -168,7 +173,6 @@ fn dropped_fields(called: &Called, server: &ApiServer) -> Vec<String> {
 fn dropped_field(field: &UnknownField, kind: &str) -> String {
     let similar = most_similar(field.name(), field.known.iter().map(String::as_str));
     let similar = similar.map(|name| format!(" (did you mean {name}?)")).unwrap_or_default();
-    let path = field.path.char_indices().nth(MAX_PATH).and_then(|(end, _)| field.path.get(..end));
-    let path = path.map_or_else(|| field.path.clone(), |start| format!("{start}\u{2026}"));
+    let path = cut(&field.path, MAX_PATH);
     format!("{path} is not a field of {kind}: the API server drops it{similar}")
 }
