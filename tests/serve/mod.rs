@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
 use fake_webhooks::{Behavior, Deny, Fake, FakeWebhook};
@@ -158,8 +158,8 @@ async fn denying() -> FakeWebhook {
     FakeWebhook::start(Fake { behavior: Behavior::Deny(deny), ..Fake::default() }).await.unwrap()
 }
 
-#[tokio::test]
-async fn calls_that_fail_open_and_namespaces_that_are_not_deleted_are_logged() {
+/// Starts a server whose standard error can be read.
+fn logging() -> (Server, ChildStderr) {
     let folder = tempfile::tempdir().unwrap();
     let mut process = serve(Path::new("kubeconfig"))
         .current_dir(folder.path())
@@ -169,8 +169,13 @@ async fn calls_that_fail_open_and_namespaces_that_are_not_deleted_are_logged() {
         .unwrap();
     let output = BufReader::new(process.stdout.take().unwrap());
     let lines: Vec<String> = output.lines().take(2).map(Result::unwrap).collect();
-    let mut errors = process.stderr.take().unwrap();
-    let server = Server { process, folder, lines };
+    let errors = process.stderr.take().unwrap();
+    (Server { process, folder, lines }, errors)
+}
+
+#[tokio::test]
+async fn calls_that_fail_open_and_namespaces_that_are_not_deleted_are_logged() {
+    let (server, mut errors) = logging();
     // The line works in a shell with another working directory.
     let path = server.kubeconfig().canonicalize().unwrap();
     assert_eq!(server.lines[1], format!("export KUBECONFIG={}", path.display()));
@@ -203,17 +208,7 @@ async fn calls_that_fail_open_and_namespaces_that_are_not_deleted_are_logged() {
 
 #[tokio::test]
 async fn log_says_once_how_to_set_the_address_of_an_unknown_service() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut process = serve(Path::new("kubeconfig"))
-        .current_dir(folder.path())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let output = BufReader::new(process.stdout.take().unwrap());
-    let lines: Vec<String> = output.lines().take(2).map(Result::unwrap).collect();
-    let mut errors = process.stderr.take().unwrap();
-    let server = Server { process, folder, lines };
+    let (server, mut errors) = logging();
     let client = server.client().await;
     let fake = denying().await;
     let mut configuration = configuration(&fake);
