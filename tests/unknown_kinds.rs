@@ -1,11 +1,8 @@
 //! Tests files with objects whose kind or version the API server does not serve.
 
-#![expect(clippy::expect_used, reason = "what is not there fails the test")]
-
-use std::fs;
-use std::process::{Command, Stdio};
-
 use tempfile::TempDir;
+
+use crate::helpers::folder::{self, folder};
 
 const POD: &str =
     "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}";
@@ -33,27 +30,10 @@ Feature: pods
     Then the request is admitted
 ";
 
-fn folder(files: &[(&str, &str)]) -> TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    for (name, text) in files {
-        fs::write(folder.path().join(name), text).expect("it is written");
-    }
-    folder
-}
-
 /// Runs the command in `folder`, and returns its output; asserts that the exit status is `status`.
 #[track_caller]
 fn admit(folder: &TempDir, line: &str, status: i32) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
-    command
-        .args(line.split_whitespace())
-        .current_dir(folder.path())
-        .stdin(Stdio::null())
-        .env("NO_COLOR", "1");
-    for variable in ["GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"] {
-        command.env_remove(variable);
-    }
-    let output = command.output().expect("the command runs");
+    let output = folder::admit(folder, line);
     let text =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(status), "{text}");

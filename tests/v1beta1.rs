@@ -2,12 +2,10 @@
 //!
 //! Every command that reads them uses the defaults of that version, and reports the equivalent configuration in v1.
 
-#![expect(clippy::expect_used, reason = "what is not there fails the test")]
-
 use std::fs;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
-use tempfile::TempDir;
+use crate::helpers::folder::{admit, folder};
 
 /// A configuration in v1beta1. Nothing listens at its address, so the failure policy determines the result.
 const OLD: &str = "\
@@ -31,27 +29,6 @@ const ERRORS: [&str; 2] = [
     "webhooks[0].sideEffects: Required value: must specify one of None, NoneOnDryRun",
     "webhooks[0].admissionReviewVersions: Required value: must specify one of v1, v1beta1",
 ];
-
-fn folder(files: &[(&str, &str)]) -> TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    for (name, text) in files {
-        fs::write(folder.path().join(name), text).expect("it is written");
-    }
-    folder
-}
-
-fn admit(folder: &TempDir, line: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
-    command
-        .args(line.split_whitespace())
-        .current_dir(folder.path())
-        .stdin(Stdio::null())
-        .env("NO_COLOR", "1");
-    for variable in ["GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"] {
-        command.env_remove(variable);
-    }
-    command.output().expect("the command runs")
-}
 
 /// Returns the standard output and the standard error; asserts that the exit status is `status`.
 #[track_caller]

@@ -1,7 +1,8 @@
-//! Provides helpers for tests: installed programs with a version check, ports, and a running `admit serve`.
+//! Provides helpers for tests: folders with files, installed programs with a version check, ports, and a running `admit serve`.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
+pub(crate) mod folder;
 pub(crate) mod machine;
 pub(crate) mod ports;
 pub(crate) mod serve;
