@@ -2,12 +2,11 @@
 
 use std::cell::LazyCell;
 use std::collections::{HashMap, VecDeque};
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
 use harness::attributes::{Attributes, GroupVersionKind};
-use harness::config::{ReinvocationPolicy, Webhook, WebhookId};
+use harness::config::{ReinvocationPolicy, Rule, Webhook, WebhookId};
 use harness::event::{CallResult, Called, Conditions, Event, Mismatch, Phase, Round};
 use harness::matching;
 use harness::server::ObservedRequest;
@@ -219,22 +218,20 @@ fn rule_mismatches(
     attributes: &Attributes,
 ) -> Option<String> {
     let (_, webhook) = request.webhooks.iter().find(|(of, webhook)| *of == phase && *webhook.id == *id)?;
-    let mut rules = matching::explain(webhook, attributes, None, &Mismatch::Rules);
+    let mut unmatched = matching::unmatched_rules(webhook, attributes);
+    let resource = &request.resource.resource;
     // A rule with another resource is not misspelled.
-    let is_served = |name: &str| request.server.serves_in_any_group(name);
-    for line in &mut rules {
-        let index = line.strip_prefix("rules[").and_then(|rest| rest.split_once("].resources has "));
-        let rule = index.and_then(|(index, _)| webhook.rules.get(index.parse::<usize>().ok()?));
-        let misspelled = rule.is_some_and(|rule| {
-            let names = rule.resources.iter().map(String::as_str).filter(|name| !is_served(name));
-            most_similar(&request.resource.resource, names).is_some()
-        });
-        if misspelled {
-            let _ = write!(line, " (did you mean \"{}\"?)", request.resource.resource);
-        }
-    }
-    let more = rules.len().saturating_sub(MAX_RULES);
-    rules.truncate(MAX_RULES);
+    let is_unknown = |name: &&str| !request.server.serves_in_any_group(name);
+    let describe = |(index, rule, mismatch): (usize, &Rule, String)| {
+        let unknown = rule.resources.iter().map(String::as_str).filter(is_unknown);
+        let is_misspelled =
+            mismatch.starts_with("resources has ") && most_similar(resource, unknown).is_some();
+        let suggestion =
+            if is_misspelled { format!(" (did you mean \"{resource}\"?)") } else { String::new() };
+        format!("rules[{index}].{mismatch}{suggestion}")
+    };
+    let mut rules: Vec<String> = unmatched.by_ref().take(MAX_RULES).map(describe).collect();
+    let more = unmatched.count();
     if more > 0 {
         rules.push(format!("and {more} more"));
     }

@@ -24,21 +24,28 @@ pub fn explain(
             unmet_namespace_selector(&webhook.namespace_selector, attributes, namespace)
         }
         Mismatch::ObjectSelector => unmet_object_selector(&webhook.object_selector, attributes),
-        Mismatch::Rules => {
-            let rules = webhook.rules.iter().enumerate();
-            rules
-                .filter_map(|(index, rule)| {
-                    let mismatch = rule_mismatch(rule, attributes, webhook.match_policy)?;
-                    Some(format!("rules[{index}].{mismatch}"))
-                })
-                .collect()
-        }
+        Mismatch::Rules => unmatched_rules(webhook, attributes)
+            .map(|(index, _, mismatch)| format!("rules[{index}].{mismatch}"))
+            .collect(),
         Mismatch::Exempt => {
             vec![format!("{} are exempt, whatever the rules say", attributes.resource.group_resource())]
         }
         // The record contains the values of the conditions.
         Mismatch::Conditions | Mismatch::NotReinvoked => Vec::new(),
     }
+}
+
+/// Returns the rules that do not match a request, each with its index and the first field that does not match.
+///
+/// The description begins with the name of the field: `resources has ["pods"], …`.
+pub fn unmatched_rules<'a>(
+    webhook: &'a Webhook,
+    attributes: &'a Attributes,
+) -> impl Iterator<Item = (usize, &'a Rule, String)> {
+    webhook.rules.iter().enumerate().filter_map(|(index, rule)| {
+        let mismatch = rule_mismatch(rule, attributes, webhook.match_policy)?;
+        Some((index, rule, mismatch))
+    })
 }
 
 /// Describes the first requirement of a namespace selector that the labels of the namespace do not meet.
