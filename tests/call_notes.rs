@@ -236,7 +236,7 @@ fn redirect_of_a_failed_call_is_named() {
     );
     assert!(
         found.contains(
-            "= note: the webhook redirects /policy.fakes.local to /elsewhere, and this call failed"
+            "= note: the webhook redirects /policy.fakes.local to /elsewhere, and the redirected request failed"
         ),
         "{found}"
     );

@@ -373,13 +373,13 @@ fn rejection_by_a_policy_that_fails_is_a_warning_unless_the_scenario_checks_the_
     let failing = POLICY
         .replace("object.data.size() <= 3", "object.dat.size() <= 3")
         .replace("403 Forbidden", "422 Invalid");
-    let warning = r#"warning: policy "entries" rejected 1 request because it failed, not because a validation is false: expression 'object.dat.size() <= 3' resulted in error: no such key: dat"#;
+    let warning = r#"warning: policy "entries" rejected 1 request because its evaluation failed: expression 'object.dat.size() <= 3' resulted in error: no such key: dat"#;
     let folder = tempfile::tempdir().expect("a folder");
     let found = run_in(&folder, &failing, &["--quiet", "--html", "page.html"]);
     assert!(found.contains("1 passed, 0 failed"), "{found}");
     assert!(found.contains(warning), "{found}");
     let page = std::fs::read_to_string(folder.path().join("page.html")).expect("the page");
-    assert!(page.contains("because it failed, not because a validation is false"), "{page}");
+    assert!(page.contains("because its evaluation failed"), "{page}");
 
     let checked = format!("{failing}    And the message contains \"no such key: dat\"\n");
     for feature in [checked.as_str(), POLICY] {

@@ -2,9 +2,12 @@
 import { Badge, Table, Text, count, useLimit } from "./ui.jsx";
 import { visible } from "./yaml.js";
 
-const RELATIONS = { dependsOn: ["note", "makes other changes"], overwrites: ["warn", "overwrites"] };
+const RELATIONS = { dependsOn: ["note", "changes differently"], overwrites: ["warn", "overwrites"] };
 /** The numbers of webhooks and arrows that a drawing can show legibly. */
 const MAX_DRAWN = { webhooks: 30, arrows: 60 };
+const ARROWS =
+  " An arrow leads from a webhook to one that changes the object differently after it. A dashed arrow leads to one " +
+  "that overwrites its changes.";
 const ROW = 30;
 /** The maximum number of characters of a name, and the width of one. */
 const NAME = { length: 55, width: 7.2 };
@@ -16,8 +19,7 @@ export function Order({ interactions }) {
   return (
     <>
       <p class="muted">
-        Each pair of webhooks was called in both orders. An arrow leads from a webhook to one that makes other changes
-        after its call, or (dashed) to one that overwrites it.
+        Each pair of webhooks was called in both orders.{isLegible && ARROWS}
       </p>
       {isLegible && <Drawing names={names} interactions={interactions} />}
       <Table caption="Interactions of webhooks" columns={["Called first", "Called second", "Relation", "Fields", ["Objects", "number"], "Example"]}>

@@ -38,12 +38,12 @@ impl Findings for Report {
         findings.collect()
     }
 
-    /// Returns the checks that depend on a rejected field. Other checks are not completed because of missing manifests.
     /// Returns an empty list, because findings of `admit lint` do not have consequences.
     fn consequences(&mut self) -> Vec<(BTreeSet<Known>, &mut Option<String>)> {
         Vec::new()
     }
 
+    /// Returns the checks that depend on a rejected field. Other checks are not completed because of missing manifests.
     fn unfinished(&self) -> Vec<Unfinished> {
         let rejected = self.not_checked.iter().filter(|unchecked| unchecked.is_rejected);
         let unfinished = rejected.map(|unchecked| Unfinished {

@@ -9,6 +9,7 @@ use output::one_line;
 use serde_json::Value;
 
 use super::steps::{patch_alone, shown};
+use crate::diagnostic::several;
 
 /// The maximum number of fields that are named.
 const MAX_FIELDS: usize = 5;
@@ -59,9 +60,9 @@ fn redirect(called: &Called, webhook: &Webhook) -> Option<String> {
     let (configured, path) = (configured_path(webhook), path_of(url));
     (path != configured).then(|| {
         format!(
-            "the webhook redirects {} to {}, and this call failed: set that path in clientConfig",
+            "the webhook redirects {} to {path}, and the redirected request failed: set the path {path} in clientConfig",
             one_line(&configured),
-            one_line(path)
+            path = one_line(path)
         )
     })
 }
@@ -165,7 +166,7 @@ fn dropped_fields(called: &Called, server: &ApiServer) -> Vec<String> {
     let mut notes: Vec<String> =
         fields.iter().take(MAX_FIELDS).map(|field| dropped_field(field, kind)).collect();
     if let Some(more) = fields.len().checked_sub(MAX_FIELDS).filter(|more| *more > 0) {
-        notes.push(format!("the API server drops {more} more fields that {kind} does not have"));
+        notes.push(format!("the API server drops {} that {kind} does not have", several(more, "more field")));
     }
     notes
 }

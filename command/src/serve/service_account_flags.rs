@@ -30,10 +30,11 @@ pub(crate) struct ServiceAccountFlags {
     /// Require one of these audiences in a service account token for the API. The default is the list of issuers
     #[arg(long, value_name = "AUDIENCE,...", value_delimiter = ',')]
     pub(crate) api_audiences: Vec<String>,
-    /// Publish this URL of the verification keys in /.well-known/openid-configuration; by default, the URL of this server
+    /// Publish this URL of the verification keys in /.well-known/openid-configuration; by default, the URL of the keys on
+    /// this server
     #[arg(long, value_name = "URL", default_value = "", hide_default_value = true)]
     pub(crate) service_account_jwks_uri: String,
-    /// Limit the lifetime of service account tokens, such as to 24h; longer requested lifetimes are shortened
+    /// Limit service account tokens to this lifetime, such as 24h; longer requested lifetimes are shortened
     #[arg(long, value_name = "DURATION", value_parser = seconds)]
     pub(crate) service_account_max_token_expiration: Option<i64>,
     /// Extend tokens that are bound to a Pod and requested for 3607 seconds to a lifetime of one year

@@ -16,14 +16,14 @@ use super::{StepHelp, given as step};
 
 pub(super) const HELP: StepHelp = step(
     "a custom resource {string} with the versions {string} and this conversion webhook:",
-    "Like the step without a webhook, and also starts a conversion webhook with this behavior",
+    "Does the same as the step without a webhook, and starts a conversion webhook with this behavior",
     "Given a custom resource \"widgets.shop.example.com\" with the versions \"v1, v2\" and this conversion webhook:\n  \
      \"\"\"yaml\n  convert: {moves: [{version: v2, from: /spec/size, to: /spec/replicas}]}\n  \"\"\"",
 );
 
 pub(super) const FAULT: StepHelp = step(
     "a custom resource {string} with the versions {string} and a conversion webhook with the fault {string}",
-    "Like the step without a webhook, and also starts a conversion webhook with this fault; \
+    "Does the same as the step without a webhook, and starts a conversion webhook with this fault; \
      `admit fakes list conversion` lists all faults",
     "Given a custom resource \"widgets.shop.example.com\" with the versions \"v1, v2\" and a conversion \
      webhook with the fault \"X02-missing\"",

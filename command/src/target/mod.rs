@@ -115,7 +115,7 @@ impl FailedPolicies {
         let message = |((policy, message), count): (&(String, String), &usize)| {
             let requests = several(*count, "request");
             format!(
-                "policy \"{policy}\" rejected {requests} because it failed, not because a validation is false: {}; if \
+                "policy \"{policy}\" rejected {requests} because its evaluation failed: {}; if \
                  this is intended, check the message with the step `the message contains`",
                 one_line(message)
             )

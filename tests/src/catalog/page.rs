@@ -111,7 +111,8 @@ not against a valid review whose decision or patch makes the request fail. Conve
 
 Each fault is a [recorded case](https://github.com/admit-dev/admit/tree/main/tests/cases/faults): one webhook with `failurePolicy: Fail` and
 one with `Ignore`, each for its own namespace, and the same request to both, usually the creation of a ConfigMap. For conversion
-webhooks, the case creates an object of a CustomResourceDefinition in a version other than the stored one. The messages are those of the
+webhooks, the case has a CustomResourceDefinition whose webhook has the fault, and creates an object in a version other than the stored
+one. The messages are those of the
 server, word for word. Values that change from run to run are masked (`<port>`, `<time>`, `<uid-1>`).
 `just record 'faults/*'` records them again on the kube-apiserver in `KUBEBUILDER_ASSETS`.
 

@@ -21,13 +21,13 @@ pub(super) fn lines(text: &mut String, report: &Report) {
     text.push_str("\nOrder of the mutating webhooks\n");
     for interaction in &report.interactions {
         let Interaction { webhook, other, objects, example, .. } = interaction;
-        let does = match interaction.relation {
-            Relation::DependsOn => "makes other changes to",
-            Relation::Overwrites => "overwrites",
+        let (verb, how) = match interaction.relation {
+            Relation::DependsOn => ("changes", " differently"),
+            Relation::Overwrites => ("overwrites", ""),
         };
         let _ = writeln!(
             text,
-            "  after {}, {} {does} {} ({}, such as {})",
+            "  after {}, {} {verb} {}{how} ({}, such as {})",
             OneLine(other),
             OneLine(webhook),
             OneLine(&fields(interaction)),
@@ -43,8 +43,8 @@ pub(super) fn graph(text: &mut String, report: &Report) {
         return;
     }
     text.push_str(
-        "\n### Order of the mutating webhooks\n\nAn arrow leads from a webhook to one that makes other changes \
-         after its call. A dotted arrow leads to one that overwrites it.\n\n```mermaid\ngraph LR\n",
+        "\n### Order of the mutating webhooks\n\nAn arrow leads from a webhook to one that changes the \
+         object differently after it. A dotted arrow leads to one that overwrites its changes.\n\n```mermaid\ngraph LR\n",
     );
     let shown = || report.interactions.iter().take(MAX_EDGES);
     let webhooks: BTreeSet<&String> =
@@ -64,7 +64,7 @@ pub(super) fn graph(text: &mut String, report: &Report) {
     text.push_str("```\n");
     let hidden = report.interactions.len().saturating_sub(MAX_EDGES);
     if hidden > 0 {
-        let _ = writeln!(text, "\nand {hidden} more");
+        let _ = writeln!(text, "\nThe graph omits {}.", several(hidden, "interaction"));
     }
 }
 

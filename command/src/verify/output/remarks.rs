@@ -159,8 +159,8 @@ fn help_on_failure(report: &Report, cause: &str) -> &'static str {
         if has_ca_file {
             "the file passed with --ca-file must contain a certificate in PEM format"
         } else {
-            "the caBundle of the configuration is not a PEM certificate, such as a placeholder that cert-manager replaces \
-             in a cluster: pass --ca-file FILE with the certificate of the webhook's authority"
+            "the caBundle of the configuration is not a PEM certificate; if it is a placeholder that cert-manager replaces \
+             in a cluster, pass --ca-file FILE with the certificate of the webhook's authority"
         }
     } else if cause.contains("expected response.uid") {
         "copy request.uid to response.uid, also in denials and in responses about errors"
