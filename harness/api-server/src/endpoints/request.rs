@@ -322,6 +322,7 @@ async fn outcome(
         if verb == Verb::Patch {
             patches::check_media_type(&target.resource, &parts.headers)?;
         }
+        route::check_name(verb, &target)?;
         let accepted = negotiate(&parts.headers, &query, available_forms(verb, info, &target))?;
         let options = match accepted.representation {
             Representation::Table(options) => Some(options.with_query(&query)),

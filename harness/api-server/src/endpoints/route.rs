@@ -8,11 +8,13 @@ use kubernetes_types::quoting::quote;
 use kubernetes_types::status::{Status, StatusDetails};
 
 use super::answer::ResponseContent;
+use super::authorization::impersonation::unescaped;
 use super::documents::ZPage;
 use super::health::Health;
 use super::index;
 use super::openapi;
 use super::openid::OpenId;
+use crate::kinds::common::formats::path_segment_errors;
 use crate::kinds::discovery::{Resource, Resources};
 use crate::registry::patches;
 use crate::registry::request::Target;
@@ -61,10 +63,19 @@ pub(crate) enum Route {
     NoPath,
 }
 
+/// Returns the route of a path.
+///
+/// The path is decoded first and then split, as for authorization: a path must not mean one thing to the authorizer and
+/// another to the server. Slashes at the end are ignored.
+///
+/// Source: apiserver pkg/endpoints/request/requestinfo.go, `splitPath`; go-restful jsr311.go, `tokenizePath`.
 pub(crate) fn route(path: &str, resources: &Resources) -> Route {
-    let segments: Vec<String> =
-        path.split('/').filter(|segment| !segment.is_empty()).map(percent_decoded).collect();
-    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    let decoded = unescaped(path);
+    if decoded.starts_with("//") {
+        return Route::NoPath;
+    }
+    let trimmed = decoded.trim_matches('/');
+    let segments: Vec<&str> = if trimmed.is_empty() { Vec::new() } else { trimmed.split('/').collect() };
     match segments.as_slice() {
         [] | ["index.html"] if index::is_at(path) => Route::Index,
         ["api", ..] if resources.is_remote("", "v1") => Route::Remote,
@@ -73,7 +84,7 @@ pub(crate) fn route(path: &str, resources: &Resources) -> Route {
         ["apis"] => Route::Groups,
         ["version"] => Route::ServerVersion,
         ["healthz" | "livez" | "readyz", ..] => Health::from_path(path).map_or(Route::NoPath, Route::Health),
-        ["metrics"] => Route::Metrics,
+        ["metrics"] if path == "/metrics" => Route::Metrics,
         ["metrics", "slis"] if path == "/metrics/slis" => Route::Slis,
         ["flagz" | "statusz", ..] => ZPage::from_path(path).map_or(Route::NoPath, Route::ZPage),
         [".well-known", "openid-configuration"] => Route::OpenId(OpenId::Configuration),
@@ -82,7 +93,9 @@ pub(crate) fn route(path: &str, resources: &Resources) -> Route {
         ["api", "v1", "watch", rest @ ..] if !rest.is_empty() => {
             watched(in_version("", "v1", rest, resources))
         }
-        ["apis", group, version, "watch", rest @ ..] if !rest.is_empty() && resources.has_group(group) => {
+        ["apis", group, version, "watch", rest @ ..]
+            if !rest.is_empty() && resources.has_group(group) && !group.is_empty() =>
+        {
             let found = watched(in_version(group, version, rest, resources));
             let is_unknown = matches!(found, Route::NoResource) && resources.is_custom_group(group);
             if is_unknown { Route::NoPath } else { found }
@@ -101,7 +114,7 @@ pub(crate) fn route(path: &str, resources: &Resources) -> Route {
         {
             Route::Group((*group).to_owned())
         }
-        ["apis", group, version, rest @ ..] if resources.has_group(group) => {
+        ["apis", group, version, rest @ ..] if resources.has_group(group) && !group.is_empty() => {
             let found = in_version(group, version, rest, resources);
             // In groups with only custom resources, an unknown path gets a plain 404.
             let unknown = matches!(found, Route::NoResource | Route::Version(..))
@@ -132,6 +145,11 @@ fn watched(found: Route) -> Route {
 }
 
 fn in_version(group: &str, version: &str, rest: &[&str], resources: &Resources) -> Route {
+    // Custom resources have a handler of their own, which ignores what follows an empty subresource.
+    let mut before_subpath = rest.iter().take_while(|segment| **segment != "proxy");
+    if before_subpath.any(|segment| segment.is_empty()) && !resources.is_custom_group(group) {
+        return Route::NoResource;
+    }
     let found = |resource: &str| resources.get(&GroupVersionResource::new(group, version, resource));
     let target = |resource: &Arc<Resource>, namespace: &str, name: &str, subresource: &str| {
         if !resource.is_established() {
@@ -231,6 +249,24 @@ pub(crate) fn verb(method: &Method, target: &Target) -> Result<Verb, Box<Status>
     Ok(verb)
 }
 
+/// Checks that the name of the object to read, patch, or delete can be part of a storage key.
+///
+/// # Errors
+/// Returns 400 for a name that cannot be a path segment.
+///
+/// Source: apiserver pkg/registry/generic/registry/store.go, `NamespaceKeyFunc` and `NoNamespaceKeyFunc`.
+pub(crate) fn check_name(verb: Verb, target: &Target) -> Result<(), Box<Status>> {
+    let errors = match verb {
+        Verb::Get | Verb::Patch | Verb::Delete => path_segment_errors(&target.name),
+        Verb::List | Verb::Create | Verb::Update | Verb::DeleteCollection | Verb::Connect => Vec::new(),
+    };
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let message = format!("Name parameter invalid: {}: {}", quote(&target.name), errors.join(";"));
+    Err(Box::new(Status::bad_request(message)))
+}
+
 /// Returns whether requests for a subresource open a connection instead of reading or writing an object.
 ///
 /// Source: kubernetes `pkg/registry/core/{pod,service,node}/rest`, the types that implement `rest.Connecter`.
@@ -291,16 +327,6 @@ pub(crate) fn method_of_custom(
         ..StatusDetails::default()
     });
     Err(Box::new(status))
-}
-
-fn percent_decoded(text: &str) -> String {
-    let pairs = url::form_urlencoded::parse(text.as_bytes());
-    // The form decoder treats "+" as a space and stops at "&" and "="; valid names contain none of these.
-    if text.contains('%') && !text.contains(['+', '&', '=']) {
-        pairs.map(|(key, _)| key.into_owned()).next().unwrap_or_default()
-    } else {
-        text.to_owned()
-    }
 }
 
 #[cfg(test)]
