@@ -12,12 +12,19 @@ use crate::kinds::apiextensions::custom_resources::group_resource;
 use crate::kinds::apiextensions::definition_status;
 use crate::kinds::apiextensions::definition_status::{Condition, set_condition};
 use crate::kinds::deletion;
+use crate::kinds::discovery::Resources;
 use crate::kinds::discovery::custom::{GROUP, RESOURCE};
 use crate::kinds::kind::{DeleteEffect, Kind};
 use crate::storage::{Key, ObjectReader as _, Storage};
 
 /// The finalizer that keeps a definition until its objects are deleted.
 const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// The built-in resources whose objects are not deleted with a definition of the same name.
+///
+/// Source: apiextensions-apiserver `pkg/controller/finalizer/crd_finalizer.go`, `OverlappingBuiltInResources`.
+const OVERLAPPING_BUILT_IN_RESOURCES: [(&str, &str); 2] =
+    [("apiregistration.k8s.io", "apiservices"), (GROUP, RESOURCE)];
 
 /// Marks a definition as being deleted, and returns it.
 ///
@@ -95,7 +102,10 @@ pub(crate) fn next(storage: &Storage, stored: &Value) -> Option<Value> {
     if next != *stored {
         return Some(next);
     }
-    let (reason, message) = if definition_status::is_true(stored, "Established") {
+    let (group, plural) = group_resource(stored);
+    let (reason, message) = if OVERLAPPING_BUILT_IN_RESOURCES.contains(&(group, plural)) {
+        ("OverlappingBuiltInResource", "instances overlap with built-in resources in storage")
+    } else if definition_status::is_true(stored, "Established") {
         if !delete_objects(storage, stored) {
             return None;
         }
@@ -116,6 +126,10 @@ pub(crate) fn next(storage: &Storage, stored: &Value) -> Option<Value> {
 /// Deletes the objects of a definition; only marks objects with finalizers. Returns whether all objects are deleted.
 fn delete_objects(storage: &Storage, definition: &Value) -> bool {
     let (group, plural) = group_resource(definition);
+    // kube-apiserver stores the objects of other built-in resources under other keys.
+    if Resources::built_in().all().iter().any(|it| it.gvr.group == group && it.gvr.resource == plural) {
+        return true;
+    }
     let mut is_empty = true;
     for object in storage.list(group, plural, "") {
         let key = Key {
