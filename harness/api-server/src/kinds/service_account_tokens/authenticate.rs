@@ -64,9 +64,7 @@ pub(crate) fn authenticate(
     if keys.is_empty() {
         return Err("invalid signature, no keys found".into());
     }
-    let Some(public) = unverified.verified(keys) else {
-        return Err("go-jose/go-jose: error in cryptographic primitive".into());
-    };
+    let public = unverified.verified(keys).map_err(TokenRejection::Invalid)?;
     if is_legacy {
         let what = "service account tokens from Secrets".to_owned();
         return Err(TokenRejection::Unsupported(Unsupported { what }));
@@ -119,6 +117,9 @@ fn annotations(claims: &Claims, has_no_audience: bool, now: Timestamp) -> BTreeM
 fn user(claims: Claims, objects: &dyn ObjectReader, now: Timestamp) -> Result<UserInfo, TokenRejection> {
     let Claims { account, pod, secret, node, id, .. } = claims;
     let namespace = claims.namespace.as_str();
+    if account.name.is_empty() {
+        return Err("resource name may not be empty".into());
+    }
     let stored = objects.get("", "serviceaccounts", namespace, &account.name);
     let stored = stored.ok_or_else(|| {
         TokenRejection::Invalid(Status::not_found("", "serviceaccounts", &account.name).message)

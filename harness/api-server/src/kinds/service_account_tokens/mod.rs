@@ -3,6 +3,7 @@
 pub(crate) mod authenticate;
 pub(crate) mod authenticator;
 pub(crate) mod claims;
+mod jose_json;
 pub(crate) mod jwt;
 pub(crate) mod keys;
 
