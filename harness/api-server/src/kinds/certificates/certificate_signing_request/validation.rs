@@ -8,8 +8,9 @@ use kubernetes_types::names;
 use kubernetes_types::quoting::quote;
 use ring::signature::{
     ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA384_ASN1, ECDSA_P384_SHA256_ASN1, ECDSA_P384_SHA384_ASN1, ED25519,
-    RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY, RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY,
-    RSA_PKCS1_2048_8192_SHA384, UnparsedPublicKey, VerificationAlgorithm,
+    RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY, RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY,
+    RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY, RSA_PKCS1_2048_8192_SHA384, UnparsedPublicKey,
+    VerificationAlgorithm,
 };
 use serde_json::Value;
 use x509_parser::certification_request::X509CertificationRequest;
@@ -162,6 +163,7 @@ pub(crate) fn signature_error(request: &X509CertificationRequest<'_>) -> Option<
     let curve = curve.map(|curve| curve.to_id_string());
     let (algorithm, why): (&dyn VerificationAlgorithm, _) =
         match (request.signature_algorithm.algorithm.to_id_string().as_str(), curve.as_deref()) {
+            ("1.2.840.113549.1.1.5", _) => (&RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY, RSA),
             ("1.2.840.113549.1.1.11", _) => (&RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY, RSA),
             ("1.2.840.113549.1.1.12", _) => (&RSA_PKCS1_2048_8192_SHA384, RSA),
             ("1.2.840.113549.1.1.13", _) => (&RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY, RSA),
