@@ -136,8 +136,8 @@ pub struct SearchResult {
     /// The behavior of the real server varies in these situations, for example if its cache is stale and admission runs
     /// a second time. They do not count as failures of admit.
     pub flaky: u64,
-    /// The number of situations that could not run on the real server.
-    pub not_run: u64,
+    /// The number of situations that could not run on the real server, by reason.
+    pub not_run: BTreeMap<String, u64>,
     /// The number of times that each excluded feature was drawn.
     pub left_out: BTreeMap<String, usize>,
     /// The number of times that admit did not support each feature, if unsupported features are counted.
@@ -215,7 +215,7 @@ impl Search {
                     differing.push((name, case, documents));
                 }
             }
-            let done = found.passed + found.failed + found.flaky + found.not_run;
+            let done = found.passed + found.failed + found.flaky + found.not_run.values().sum::<u64>();
             let seconds = started.elapsed().as_secs();
             tell(&format!("{done} of {} situations in {seconds} s, {} differ", self.cases, found.failed));
         }
@@ -283,8 +283,8 @@ impl SearchResult {
                 documents
             }
             (_, Judgment::NotRun(why)) => {
-                self.not_run += 1;
                 tell(&format!("{name}: not run: {why}"));
+                *self.not_run.entry(reason(&why)).or_default() += 1;
                 return None;
             }
             (first, Judgment::Agrees) => {
@@ -303,7 +303,7 @@ impl SearchResult {
 
     /// Returns whether every situation ran and both servers agreed.
     pub fn agrees(&self) -> bool {
-        self.failed == 0 && self.not_run == 0
+        self.failed == 0 && self.not_run.is_empty()
     }
 }
 
@@ -313,19 +313,28 @@ impl std::fmt::Display for SearchResult {
             writeln!(f, "left out {count} times, as known-differences.toml says: {feature}")?;
         }
         for (what, count) in &self.unsupported {
-            writeln!(f, "not imitated {count} times: {what}")?;
+            writeln!(f, "not supported {count} times: {what}")?;
         }
         for (place, count) in &self.places {
             writeln!(f, "{count} differ first at {place}")?;
         }
+        for (why, count) in &self.not_run {
+            writeln!(f, "not run {count} times: {why}")?;
+        }
         write!(f, "{} passed, {} failed", self.passed, self.failed)?;
-        for (count, what) in [(self.flaky, "flaky"), (self.not_run, "not run")] {
+        for (count, what) in [(self.flaky, "flaky"), (self.not_run.values().sum(), "not run")] {
             if count > 0 {
                 write!(f, ", {count} {what}")?;
             }
         }
         Ok(())
     }
+}
+
+/// Returns why a situation was not run: the first line of the error, without its numbers.
+fn reason(error: &str) -> String {
+    let line = error.lines().next().unwrap_or_default();
+    line.chars().filter(|letter| !letter.is_ascii_digit()).collect()
 }
 
 impl KnownDifferences {
