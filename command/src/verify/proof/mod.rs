@@ -157,23 +157,12 @@ impl Proofs {
         let met = met.filter_map(|shown| self.subjects.iter().find(|subject| shown.webhook.is(subject)));
         let services: BTreeSet<String> = met.filter_map(|subject| self.service(subject)).collect();
         let services: String = services.into_iter().collect();
-        let on_a_cluster = if feature.text.contains(feature::OUTSIDE) {
-            "It does not run on a cluster (`--target cluster`): webhooks are called for objects outside of the \
-             scenario's namespace."
+        let is_outside = feature.text.contains(feature::OUTSIDE);
+        text.push_str(&if self.has_called_api_server {
+            on_the_webhooks_server(is_outside, &services)
         } else {
-            "On a cluster (`--target cluster`), steps about the audit log need `--audit-log`."
-        };
-        let _ = write!(
-            text,
-            "\n`{file}` shows the finding on an API server, with the webhook that was verified: it passes while the \
-             webhook, or its configuration, has the defect, and fails once the defect is fixed. The first command runs it on a kube-apiserver from \
-             KUBEBUILDER_ASSETS, the second in process.\n\n```console\n$ admit run {file} --target envtest{services}\n$ \
-             admit run {file}{services}\n```\n\n{on_a_cluster}\n",
-            file = feature::FILE,
-        );
-        if self.has_called_api_server {
-            text.push_str(CALLS_ITS_API_SERVER);
-        }
+            on_a_new_server(is_outside, &services)
+        });
         Ok(())
     }
 
@@ -277,11 +266,49 @@ impl Proofs {
     }
 }
 
-/// The note about webhooks that may depend on the objects in their API server.
-const CALLS_ITS_API_SERVER: &str = "\nDuring the verification, a webhook called the API server of `--api-server-out`. If what it reads there matters, the \
-     commands above fail as if the defect were fixed, because the server of the feature is another one. Then keep the \
-     webhook running with a kubeconfig for an API server that contains those objects, such as that of a running `admit \
-     verify --api-server-out` or `admit serve --kubeconfig-out`.\n";
+/// The meaning of the feature in a proof.
+const SHOWS: &str = "shows the finding on an API server, with the webhook that was verified: it passes while the webhook, or its \
+     configuration, has the defect, and fails once the defect is fixed.";
+
+/// Returns how to run the feature on a server that `admit run` starts.
+fn on_a_new_server(is_outside: bool, services: &str) -> String {
+    let on_a_cluster = if is_outside {
+        "It does not run on a cluster (`--target cluster`): webhooks are called for objects outside of the \
+         scenario's namespace."
+    } else {
+        "On a cluster (`--target cluster`), steps about the audit log need `--audit-log`."
+    };
+    format!(
+        "\n`{file}` {SHOWS} The first command runs it on a kube-apiserver from KUBEBUILDER_ASSETS, the second in \
+         process.\n\n```console\n$ admit run {file} --target envtest{services}\n$ admit run \
+         {file}{services}\n```\n\n{on_a_cluster}\n",
+        file = feature::FILE,
+    )
+}
+
+/// Returns how to run the feature on the server whose objects the webhook reads.
+///
+/// A webhook that reads from another server does not find the objects of the scenario.
+fn on_the_webhooks_server(is_outside: bool, services: &str) -> String {
+    let file = feature::FILE;
+    let reads = "During the verification, a webhook called the API server of `--api-server-out`.";
+    if is_outside {
+        return format!(
+            "\n{reads} `{file}` cannot show the finding if the webhook depends on what it reads there: the feature runs \
+             only on a server that `admit run` starts, because webhooks are called for objects outside of the scenario's \
+             namespace, and the webhook does not have a kubeconfig for that server. Send the calls above instead.\n"
+        );
+    }
+    format!(
+        "\n{reads} `{file}` {SHOWS} The webhook must read from the API server on which the feature runs:\n\n1. Start an API \
+         server.\n\n   ```console\n   $ admit serve --with-controllers --kubeconfig-out kubeconfig --audit-log \
+         audit.log\n   ```\n\n2. Restart the webhook with this kubeconfig, and create the objects that it needs, such as \
+         its own configuration.\n\n3. Run the feature on the same server.\n\n   ```console\n   $ admit run {file} --target \
+         cluster --kubeconfig kubeconfig --fakes-host 127.0.0.1 --audit-log audit.log{services}\n   ```\n\nOn another cluster, \
+         use its kubeconfig in the steps 2 and 3. `--fakes-host` is the host at which its API server reaches this \
+         machine.\n"
+    )
+}
 
 /// Writes a new file that only its owner can read.
 fn write(path: PathBuf, text: impl AsRef<[u8]>) -> io::Result<()> {
@@ -338,4 +365,24 @@ fn yaml(value: &Value) -> String {
 fn pretty(value: &Value) -> String {
     // A reply that is not JSON is written as text.
     value.as_str().map_or_else(|| serde_json::to_string_pretty(value).unwrap_or_default(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn feature_of_a_webhook_that_reads_objects_runs_on_the_server_of_the_webhook() {
+        let services = " --service a/b=127.0.0.1:1";
+        let text = on_the_webhooks_server(false, services);
+        let run = "admit run proof.feature --target cluster --kubeconfig kubeconfig --fakes-host 127.0.0.1 --audit-log audit.log";
+        assert!(text.contains(&format!("{run}{services}\n")) && !text.contains("--target envtest"), "{text}");
+        // A feature that needs a server of its own cannot run, so there is no command.
+        let text = on_the_webhooks_server(true, services);
+        assert!(
+            text.contains("cannot show the finding") && !text.contains("admit run proof.feature"),
+            "{text}"
+        );
+        assert!(on_a_new_server(false, services).contains("--target envtest --service"));
+    }
 }
