@@ -1,4 +1,4 @@
-//! Decodes JSON as go-jose does: strictly, because duplicate keys can hide a claim.
+//! Decodes the JSON of tokens strictly, because duplicate keys can hide a claim.
 //!
 //! Source: go-jose json/decode.go, `object` and `objectInterface`.
 
