@@ -325,8 +325,8 @@ fn missing_file_names_a_similar_one() {
     std::fs::write(folder.path().join("my.feature"), feature).expect("it is written");
     std::fs::write(folder.path().join("webhook.yaml"), "").expect("it is written");
     for (path, expected) in [
-        ("myy.feature", "myy.feature: No such file or directory (os error 2): did you mean my.feature?"),
-        ("my.feature", "No such file or directory (os error 2): did you mean webhook.yaml?"),
+        ("myy.feature", "myy.feature: No such file or directory: did you mean my.feature?"),
+        ("my.feature", "No such file or directory: did you mean webhook.yaml?"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
         let output =

@@ -206,7 +206,7 @@ fn a_path_that_is_not_there_is_named() {
         &["run", "tests/features/missing.feature"],
         2,
         &expect![[r#"
-        error: tests/features/missing.feature: No such file or directory (os error 2)
+        error: tests/features/missing.feature: No such file or directory
     "#]],
     );
 }

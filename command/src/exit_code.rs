@@ -68,24 +68,28 @@ pub struct Failure {
 }
 
 impl Failure {
+    fn new(code: ExitCode, message: &dyn fmt::Display) -> Self {
+        Self { code, message: output::without_error_numbers(&message.to_string()).into_owned() }
+    }
+
     /// Creates a failure for invalid input. The message must name the file, line, or field, and what is expected.
     pub fn usage(message: impl fmt::Display) -> Self {
-        Self { code: ExitCode::Usage, message: message.to_string() }
+        Self::new(ExitCode::Usage, &message)
     }
 
     /// Creates an environment error. The message must say what to do.
     pub fn environment(message: impl fmt::Display) -> Self {
-        Self { code: ExitCode::Environment, message: message.to_string() }
+        Self::new(ExitCode::Environment, &message)
     }
 
     /// Creates a failure for a feature that admit does not support.
     pub fn unsupported(message: impl fmt::Display) -> Self {
-        Self { code: ExitCode::Unsupported, message: message.to_string() }
+        Self::new(ExitCode::Unsupported, &message)
     }
 
     /// Creates a failure if there is nothing to run.
     pub fn nothing_run(message: impl fmt::Display) -> Self {
-        Self { code: ExitCode::NothingRun, message: message.to_string() }
+        Self::new(ExitCode::NothingRun, &message)
     }
 }
 

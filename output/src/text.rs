@@ -41,6 +41,28 @@ pub fn styled(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
+/// Removes the numbers that Rust appends to system errors: ` (os error 2)`.
+///
+/// The text before a number says the same, and users do not know the numbers.
+pub fn without_error_numbers(text: &str) -> Cow<'_, str> {
+    const START: &str = " (os error ";
+    let mut parts = text.split(START);
+    let Some(first) = parts.next().filter(|first| first.len() < text.len()) else {
+        return Cow::Borrowed(text);
+    };
+    let mut kept = first.to_owned();
+    for part in parts {
+        match part.split_once(')') {
+            Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => kept.push_str(rest),
+            Some(_) | None => {
+                kept.push_str(START);
+                kept.push_str(part);
+            }
+        }
+    }
+    Cow::Owned(kept)
+}
+
 /// Escapes a JSON document so that it is safe to print on a terminal and to embed in YAML. Its value does not change.
 ///
 /// JSON escapes only some of the characters that can control a terminal or that YAML does not allow. The others occur
@@ -124,6 +146,22 @@ mod tests {
             ("a\u{2028}b\u{7f}", r"a\u{2028}b\u{7f}"),
         ] {
             assert_eq!(one_line(text), expected);
+        }
+    }
+
+    #[test]
+    fn only_the_numbers_of_system_errors_are_removed() {
+        for (text, expected) in [
+            (
+                "a.yaml: No such file or directory (os error 2): did you mean b?",
+                "a.yaml: No such file or directory: did you mean b?",
+            ),
+            ("a (os error 2), b (os error 13)", "a, b"),
+            ("an error (os error x)", "an error (os error x)"),
+            ("an error (os error 2", "an error (os error 2"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(without_error_numbers(text), expected);
         }
     }
 

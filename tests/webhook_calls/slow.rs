@@ -328,5 +328,5 @@ fn fatal_errors_are_also_logged_as_json() {
     let line: Value = serde_json::from_slice(&ended.stderr).unwrap();
     let of = |field: &str| line.get(field).unwrap().clone();
     assert_eq!((of("level"), of("exitCode")), (json!("error"), json!(2)));
-    assert_eq!(of("msg"), "--tracing-config-file tracing.yaml: No such file or directory (os error 2)");
+    assert_eq!(of("msg"), "--tracing-config-file tracing.yaml: No such file or directory");
 }

@@ -73,7 +73,8 @@ impl LineFile {
             Err(error) => {
                 state.lost += 1;
                 if !state.is_failing {
-                    self.log.error(&format!("cannot write the {what} {path}: {error}"));
+                    let message = format!("cannot write the {what} {path}: {error}");
+                    self.log.error(&output::without_error_numbers(&message));
                 }
                 if state.lost == 1 {
                     state.reason = error.to_string();

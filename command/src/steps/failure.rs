@@ -20,7 +20,7 @@ pub(crate) type Outcome<T = ()> = Result<T, StepFailure>;
 impl StepFailure {
     /// Creates a failure with the message `message`.
     pub(crate) fn new(message: impl fmt::Display) -> Self {
-        Self(message.to_string())
+        Self(output::without_error_numbers(&message.to_string()).into_owned())
     }
 
     /// Returns the failure with a line of help. The run shows this line separately from the message.
@@ -48,7 +48,7 @@ impl<E: Error> From<E> for StepFailure {
             }
             source = cause.source();
         }
-        Self(message)
+        Self::new(message)
     }
 }
 
