@@ -106,10 +106,25 @@ fn run_names_the_version_or_the_kind_that_is_probably_meant() {
             "c.yaml:2: no matches for kind \"Deployment\" in version \"v1\" (did you mean apps/v1?)",
         ),
         (
+            object("apps/v1", "Pod"),
+            "c.yaml:2: no matches for kind \"Pod\" in version \"apps/v1\" (did you mean v1?)",
+        ),
+        (
             object("apps/v1", "Deploymnt"),
             "c.yaml:2: no matches for kind \"Deploymnt\" in version \"apps/v1\" (did you mean Deployment?)",
         ),
     ]);
+}
+
+#[test]
+fn review_names_the_version_that_is_probably_meant() {
+    let folder =
+        folder(&[("pod.yaml", &POD.replace("apiVersion: v1", "apiVersion: apps/v1")), ("c.yaml", VALID)]);
+    let expected = "pod.yaml:1: no matches for kind \"Pod\" in version \"apps/v1\" (did you mean v1?)\n";
+    for line in ["review -f pod.yaml -c c.yaml", "review -f c.yaml -c c.yaml --with pod.yaml"] {
+        let text = admit(&folder, line, 2);
+        assert!(text.ends_with(expected), "{line}: {text}");
+    }
 }
 
 /// Asserts that the step that loads each text as a manifest fails with the message.

@@ -171,8 +171,13 @@ impl Review {
         });
         let started = Instant::now();
         let sent = chain.send(&request).await.map_err(|error| {
-            let is_unknown = matches!(error, RequestError::UnknownKind(_));
-            let hint = if is_unknown { ": pass its CustomResourceDefinition with --with FILE" } else { "" };
+            let hint = match &error {
+                RequestError::UnknownKind(kind) => match chain.server().version_of_kind(&kind.kind) {
+                    Some(version) => format!(" (did you mean {version}?)"),
+                    None => ": pass its CustomResourceDefinition with --with FILE".to_owned(),
+                },
+                _ => String::new(),
+            };
             place.failure(format!("{error}{hint}"))
         })?;
         let circumstances = Circumstances {

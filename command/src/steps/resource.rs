@@ -70,9 +70,9 @@ pub(crate) async fn for_kind(client: &kube::Client, api_version: &str, kind: &st
     if let Some(resource) = served.iter().find(|resource| resource.kind == kind) {
         return Ok(resource.clone());
     }
-    // The group is often omitted, as in `apiVersion: v1` of a Deployment.
-    let versions = if group.is_empty() { preferred_versions(client).await? } else { Vec::new() };
-    for version in versions {
+    // The group is often wrong, as in `apiVersion: v1` of a Deployment or `apiVersion: apps/v1` of a Pod.
+    let core = (!group.is_empty()).then(|| "v1".to_owned());
+    for version in core.into_iter().chain(preferred_versions(client).await?) {
         let Ok(others) = self::served(client, &version).await else { continue };
         if others.iter().any(|other| other.kind == kind) {
             return Err(no_matches(Some(&version)));

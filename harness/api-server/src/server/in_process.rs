@@ -146,6 +146,11 @@ impl ApiServer {
         Some(ServedResource::from_resource(resource))
     }
 
+    /// Returns the first API version that serves a kind with this name, such as `apps/v1` for `Deployment`.
+    pub fn version_of_kind(&self, kind: &str) -> Option<String> {
+        self.server.registry.state.resources().version_of_kind(kind)
+    }
+
     /// Returns whether a group has a resource with this plural name.
     pub fn serves_in_any_group(&self, plural: &str) -> bool {
         self.server.registry.state.resources().all().iter().any(|resource| resource.gvr.resource == plural)
@@ -246,7 +251,10 @@ pub(super) fn known<'a>(
     kind: &GroupVersionKind,
 ) -> Result<&'a Arc<Resource>, Box<Status>> {
     resources.of_kind(kind).ok_or_else(|| {
-        let message = format!("no matches for kind \"{}\" in version \"{}\"", kind.kind, kind.api_version());
+        let meant = resources.version_of_kind(&kind.kind);
+        let meant = meant.map(|version| format!(" (did you mean {version}?)")).unwrap_or_default();
+        let message =
+            format!("no matches for kind \"{}\" in version \"{}\"{meant}", kind.kind, kind.api_version());
         Box::new(Status::failure(404, "NotFound", message))
     })
 }

@@ -166,6 +166,14 @@ impl Resources {
         self.by_path.get(gvr)
     }
 
+    /// Returns the first API version that serves a kind with this name.
+    pub(crate) fn version_of_kind(&self, kind: &str) -> Option<String> {
+        self.all
+            .iter()
+            .find(|resource| resource.kind.kind == kind)
+            .map(|resource| resource.kind.api_version())
+    }
+
     pub(crate) fn has_group(&self, group: &str) -> bool {
         self.all.iter().any(|resource| resource.gvr.group == group)
     }
