@@ -270,3 +270,24 @@ fn resource_of_a_rule_that_is_misspelled_is_named() {
     assert!(found.contains(r#"rules[0].resources has ["pods"], the request "configmaps""#), "{found}");
     assert!(!found.contains("did you mean"), "{found}");
 }
+
+#[test]
+fn path_without_slash_that_changes_another_field_is_named() {
+    let found = patch(DEPLOYMENT, "deployments in apps/v1", &["{op: add, path: spec/paused, value: true}"]);
+    let expected = "defaults: the path `spec/paused` in the patch does not begin with a slash: the API server ignores the \
+                    text before the first slash";
+    assert!(found.contains(expected), "{found}");
+}
+
+#[test]
+fn review_says_that_the_server_keeps_nothing_of_a_patch_with_unknown_fields() {
+    const POD: &str =
+        "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: c, image: i}]}}";
+    let fakes = "version: 1\nname: f\nwebhooks:\n- name: f\n  type: mutating\n  behavior: {patch: {operations: [{op: add, \
+                 path: /spec/other, value: 1}]}}\n";
+    let found = admit("review -f web.yaml --fakes f.yaml", &[("web.yaml", POD), ("f.yaml", fakes)]);
+    assert!(
+        found.contains("allowed, with a patch of which the API server keeps nothing note: spec.other is not"),
+        "{found}"
+    );
+}

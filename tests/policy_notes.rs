@@ -387,3 +387,35 @@ fn rejection_by_a_policy_that_fails_is_a_warning_unless_the_scenario_checks_the_
         assert!(found.contains("1 passed, 0 failed") && !found.contains("warning"), "{found}");
     }
 }
+
+/// Returns the run of [`POLICY`] with another validation, for a request that the step expects to be admitted.
+fn run_with_validation(validation: &str) -> String {
+    let feature = POLICY.replace(
+        "expression: object.data.size() <= 3, message: at most 3 entries, reason: Forbidden",
+        validation,
+    );
+    run(&feature.replace("the request is rejected with 403 Forbidden", "the request is admitted"))
+}
+
+#[test]
+fn rejection_by_a_policy_has_help_that_fits_the_reason() {
+    for (validation, help) in [
+        ("expression: object.data.size() <= 3", "change the object, or add a message to the validation"),
+        (
+            "expression: object.data.none == ''",
+            "the expression reads the field `none`, which the object does not have; check it with has()",
+        ),
+        ("expression: params.data.limit != ''", "params is null because the binding has no paramRef"),
+    ] {
+        let found = run_with_validation(validation);
+        assert!(found.contains("= help: ") && found.contains(help), "{validation}\n{found}");
+        assert!(!found.contains("common causes"), "{validation}\n{found}");
+    }
+    let missing = POLICY.replace(
+        "matchResources: {}",
+        "paramRef: {name: none, namespace: default, parameterNotFoundAction: Deny}",
+    );
+    let found =
+        run(&missing.replace("the request is rejected with 403 Forbidden", "the request is admitted"));
+    assert!(found.contains("the object that paramRef names does not exist"), "{found}");
+}

@@ -3,6 +3,7 @@
 use harness::server::ServiceName;
 
 use crate::delivery::Delivery;
+use crate::explain_error::{self, WebhookPlace};
 use crate::tls_advice::{self, TlsPeer};
 
 /// A webhook to which the server could not send a review.
@@ -46,6 +47,24 @@ impl UnreachedWebhook<'_> {
                 ))
             }
             None | Some(_) => None,
+        }
+    }
+
+    /// Explains an error of a webhook on this machine as `admit explain-error` does; `None` for other webhooks.
+    pub(crate) fn advice_on_loopback(&self, error: &str) -> Option<String> {
+        if self.place() != WebhookPlace::Loopback {
+            return None;
+        }
+        let message = format!("failed calling webhook \"{}\": {error}", self.webhook);
+        let help = explain_error::advice(&message, WebhookPlace::Loopback)?.help();
+        Some(help).filter(|help| !help.is_empty())
+    }
+
+    /// Returns where the webhook runs.
+    pub(crate) fn place(&self) -> WebhookPlace {
+        match self.address {
+            Some((host, _)) => WebhookPlace::of_host(host),
+            None => WebhookPlace::of_url(self.url),
         }
     }
 }

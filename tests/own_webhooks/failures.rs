@@ -104,30 +104,28 @@ async fn rules_that_do_not_match_are_shown_with_the_values_of_the_request() {
 #[tokio::test(flavor = "multi_thread")]
 async fn unusable_responses_are_explained_as_in_explain_error() {
     for (behavior, help) in [
-        ("{bad-response: closed}", "common causes: the webhook panicked or was killed during the call"),
+        ("{bad-response: closed}", "the webhook panicked or stopped during the call; read its log"),
         (
             r#"{bytes: {text: "HTTP/1.0 404 Not Found\r\n\r\n", then: cut}}"#,
-            "common causes: clientConfig.service.path is missing or wrong",
+            "common causes: (1) the path in clientConfig is missing or wrong",
         ),
         (
             r#"{bytes: {text: "HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\n"}}"#,
-            "the webhook responded with status 404, but its body could not be read; common causes: clientConfig.service.path is missing",
+            "the webhook responded with status 404, but its body could not be read; common causes: (1) the path in clientConfig is missing",
         ),
-        ("{raw: {text: '<html></html>'}}", "common causes: the response is an HTML page of a proxy"),
+        ("{raw: {text: '<html></html>'}}", "common causes: (1) the response is an HTML page of a proxy"),
         (
             "{raw: {response: {uid: '{uid}', allowed: true, patch: [{}], patchType: JSONPatch}}}",
             "the webhook returns the patch itself",
         ),
         (
             "{bad-response: wrong-version}",
-            "common causes: admissionReviewVersions lists a version that the webhook does not support",
+            "common causes: (1) admissionReviewVersions lists a version that the webhook does not support",
         ),
         (
             "{patch: {operations: [{op: add, path: /spec/none/team, value: blue}]}}",
-            "common causes: the path is misspelled, or names an item that the list does not have; the patch adds to labels, annotations, or volumes that the object does not have; add the \
-             complete map or list first; the patch appends to a list that the object does not have, such as \
-             /spec/tolerations/-; use two operations, add /spec/tolerations with [] and then add \
-             /spec/tolerations/-, only if the list is missing",
+            "the patch operation (`add`) writes /spec/none/team: the object does not have /spec/none; first add the map \
+             /spec/none with the value {}, or add it with its content",
         ),
     ] {
         let text = quiet_run_with(behavior).await;

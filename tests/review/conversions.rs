@@ -82,8 +82,8 @@ async fn a_conversion_that_fails_is_shown_with_the_reason() {
           = request: CREATE Widget default/small (widget.yaml:1)
           = status: 500
           = why: Conversion webhooks have no failure policy: every request that needs the conversion fails.
-          = help: common causes: the webhook returned the result Failure with this message; see its log; the
-                  object was stored in a version or with fields that the webhook does not support
+          = help: common causes: (1) the webhook returned the result Failure with this message; see its log;
+                  (2) the object was stored in a version or with fields that the webhook does not support
           = docs: admit explain-error MESSAGE
 
         Webhooks

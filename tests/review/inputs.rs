@@ -216,40 +216,39 @@ items:
     files.review_with_input("-f - --fakes fakes.yaml", list).check(
         1,
         &expect![[r#"
-        configmap/good created
+            configmap/good created
 
-        Webhooks
-          validating
-            ok policy.fakes.local  N ms  allowed
+            Webhooks
+              validating
+                ok policy.fakes.local  N ms  allowed
 
-        Object
-          3 changes by the server (-v shows them)
+            Object
+              3 changes by the server (-v shows them)
 
-        error: admission webhook "policy.fakes.local" denied the request without explanation
-          = webhook: admit-fakes/policy.fakes.local
-          = request: CREATE ConfigMap default/worse (STDIN:1)
-          = status: 400
-          = why: The webhook responded with allowed false, or without allowed, and without a reason. The
-                 request would also have failed with failurePolicy Ignore.
-          = help: common causes: the field is misspelled: `Allowed` is not `allowed`; the webhook failed
-                  internally and returned an empty response
-          = docs: admit explain-error MESSAGE
+            error: admission webhook "policy.fakes.local" denied the request without explanation
+              = webhook: admit-fakes/policy.fakes.local
+              = request: CREATE ConfigMap default/worse (STDIN:1)
+              = status: 400
+              = why: The webhook responded with allowed false, or without allowed, and without a reason. The
+                     request would also have failed with failurePolicy Ignore.
+              = help: return the reason of the denial as `response.status.message`
+              = docs: admit explain-error MESSAGE
 
-        Webhooks
-          validating
-            x  policy.fakes.local  N ms  denied without explanation
+            Webhooks
+              validating
+                x  policy.fakes.local  N ms  denied without explanation
 
-        namespace/shop created
+            namespace/shop created
 
-        Webhooks
-          validating
-            -  policy.fakes.local  not called: its namespaceSelector requires admit-fakes=enabled; the namespace "shop" has the labels {"kubernetes.io/metadata.name":"shop"}
+            Webhooks
+              validating
+                -  policy.fakes.local  not called: its namespaceSelector requires admit-fakes=enabled; the namespace "shop" has the labels {"kubernetes.io/metadata.name":"shop"}
 
-        Object
-          3 changes by defaults, 4 changes by the server (-v shows them)
+            Object
+              3 changes by defaults, 4 changes by the server (-v shows them)
 
-        2 admitted, 1 denied
-    "#]],
+            2 admitted, 1 denied
+        "#]],
     );
     let said = files.review_with_input("-f - --fakes fakes.yaml -o json", list);
     let reports: Value = serde_json::from_str(&said.stdout).unwrap();

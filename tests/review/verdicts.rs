@@ -87,6 +87,7 @@ fn a_webhook_that_cannot_be_reached_fails_open_or_decides() {
                 Webhooks
                   validating
                     !  hook.example.com  N ms  failed open: failed to call webhook: Post "https://127.0.0.1:PORT/?timeout=10s": dial tcp 127.0.0.1:PORT: connect: connection refused
+                        no process listens on the port; start the webhook, or correct the port
 
                 Object
                   11 changes by defaults, 3 changes by plugins, 6 changes by the server (-v shows them)
@@ -104,9 +105,7 @@ fn a_webhook_that_cannot_be_reached_fails_open_or_decides() {
                   = status: 500 InternalError
                   = why: Nothing listens on the port that the API server connected to. failurePolicy is Fail: the
                          request failed. With Ignore it would have been admitted without the webhook.
-                  = help: common causes: the Pod becomes ready before the webhook listens, or does not have a
-                          readiness probe; the Service's targetPort is not the port that the webhook listens on; the
-                          webhook listens only on 127.0.0.1
+                  = help: no process listens on the port; start the webhook, or correct the port
                   = docs: admit explain-error MESSAGE
 
                 Webhooks
@@ -274,21 +273,20 @@ fn deletion_shows_the_old_object() {
     files.review("-f pod.yaml --old old.yaml --operation delete --fakes fakes.yaml").check(
         1,
         &expect![[r#"
-        error: admission webhook "policy.fakes.local" denied the request without explanation
-          = webhook: admit-fakes/policy.fakes.local
-          = request: DELETE Pod default/web (pod.yaml:1)
-          = status: 400
-          = why: The webhook responded with allowed false, or without allowed, and without a reason. The
-                 request would also have failed with failurePolicy Ignore.
-          = help: common causes: the field is misspelled: `Allowed` is not `allowed`; the webhook failed
-                  internally and returned an empty response
-          = docs: admit explain-error MESSAGE
+            error: admission webhook "policy.fakes.local" denied the request without explanation
+              = webhook: admit-fakes/policy.fakes.local
+              = request: DELETE Pod default/web (pod.yaml:1)
+              = status: 400
+              = why: The webhook responded with allowed false, or without allowed, and without a reason. The
+                     request would also have failed with failurePolicy Ignore.
+              = help: return the reason of the denial as `response.status.message`
+              = docs: admit explain-error MESSAGE
 
-        Webhooks
-          validating
-            x  policy.fakes.local  N ms  denied without explanation
+            Webhooks
+              validating
+                x  policy.fakes.local  N ms  denied without explanation
 
-    "#]],
+        "#]],
     );
     files.review("-f pod.yaml --operation delete --fakes fakes.yaml").check(
         0,

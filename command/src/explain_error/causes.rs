@@ -36,6 +36,9 @@ pub(super) struct Cause {
     pub(super) meaning: String,
     /// The most common reasons for the error.
     pub(super) usually: Vec<String>,
+    /// The most common reasons for a webhook at a loopback address; empty if they are the same.
+    #[serde(default)]
+    pub(super) usually_on_loopback: Vec<String>,
     /// The commands for diagnosis. Names in braces are placeholders.
     pub(super) look: Vec<String>,
 }
@@ -44,6 +47,15 @@ impl Cause {
     /// Returns the faults in the catalog that have this cause.
     pub(super) fn faults(&self) -> impl Iterator<Item = &'static Fault> {
         self.faults.iter().filter_map(|id| fake_webhooks::catalog().iter().find(|fault| fault.id == *id))
+    }
+
+    /// Returns the most common reasons, for a webhook at a loopback address if `is_loopback` is set.
+    pub(super) fn usually(&self, is_loopback: bool) -> &[String] {
+        if is_loopback && !self.usually_on_loopback.is_empty() {
+            &self.usually_on_loopback
+        } else {
+            &self.usually
+        }
     }
 
     /// Returns the class of the cause. The class determines how the failure policy applies.

@@ -1,6 +1,7 @@
 //! Explains messages from kube-apiserver about webhooks.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::LazyLock;
 
 use fake_webhooks::Class;
@@ -11,6 +12,7 @@ use url::Url;
 
 use super::causes::{CAUSES, Cause};
 use super::messages::{LocatedMessage, is_about_webhook, messages, separated, unquoted};
+use super::narrowed;
 
 /// Matches `failed calling webhook "NAME": `, or the message about a failed call to a conversion webhook.
 static CALL: LazyLock<Regex> = LazyLock::new(|| {
@@ -76,7 +78,7 @@ pub(super) struct Explanation {
     /// What happened to the request, usually because of the failure policy.
     pub(super) consequence: &'static str,
     /// The most common reasons for the error.
-    pub(super) usually: &'static [String],
+    pub(super) usually: Vec<String>,
     /// The commands for diagnosis.
     pub(super) look: Vec<String>,
     /// The Kubernetes file or Go package that contains the message, if the message was not recorded.
@@ -188,6 +190,11 @@ fn message_of_status(text: &str) -> Option<String> {
 
 /// Explains one message, or returns `None` if no cause is known.
 pub(super) fn explain_message(message: &str) -> Option<Explanation> {
+    explain_message_at(message, WebhookPlace::Unknown)
+}
+
+/// Explains one message about a webhook at `place`; a loopback address in the message takes precedence.
+pub(super) fn explain_message_at(message: &str, place: WebhookPlace) -> Option<Explanation> {
     let message = message.trim();
     let call = CALL.captures(message);
     let problem = call.as_ref().and_then(|call| Some(call.name("problem")?.as_str()));
@@ -205,6 +212,8 @@ pub(super) fn explain_message(message: &str) -> Option<Explanation> {
     let url = POST.captures(message).and_then(|post| Some(post.name("url")?.as_str().to_owned()));
     let parsed = url.as_deref().and_then(|url| Url::parse(url).ok());
     let service = parsed.as_ref().and_then(service);
+    let is_loopback = place == WebhookPlace::Loopback
+        || parsed.as_ref().and_then(Url::host_str).is_some_and(is_loopback_host);
     let names = names(cause, &captures, webhook.as_deref(), parsed.as_ref(), service.as_ref());
     let converts = group("kind");
     let caught = |name: &str| Some(captures.name(name)?.as_str().to_owned());
@@ -226,7 +235,9 @@ pub(super) fn explain_message(message: &str) -> Option<Explanation> {
         meaning: filled(&cause.meaning, &names)
             .or_else(|| filled(&PARENTHESES.replace_all(&cause.meaning, ""), &names))
             .unwrap_or_else(|| cause.meaning.clone()),
-        usually: &cause.usually,
+        usually: narrowed::causes(&cause.id, message).unwrap_or_else(|| {
+            cause.usually(is_loopback).iter().filter_map(|line| filled(line, &names)).collect()
+        }),
         look: cause.look.iter().filter_map(|line| filled(line, &names)).collect(),
         source: cause.source.as_deref(),
         behavior: cause.behavior.as_deref(),
@@ -238,7 +249,7 @@ pub(super) fn explain_message(message: &str) -> Option<Explanation> {
 }
 
 /// Returns the common causes of a response with this HTTP status, which is 400 or higher.
-pub(super) fn causes_of_status(status: u16) -> &'static [String] {
+pub(super) fn causes_of_status(status: u16, place: WebhookPlace) -> &'static [String] {
     let exact = format!("status-{status}");
     let id = match status {
         400 => "status-400-or-redirect",
@@ -246,7 +257,8 @@ pub(super) fn causes_of_status(status: u16) -> &'static [String] {
         500.. => "status-500",
         _ => "other-status",
     };
-    CAUSES.iter().find(|cause| cause.id == id).map_or(&[], |cause| &cause.usually)
+    let is_loopback = place == WebhookPlace::Loopback;
+    CAUSES.iter().find(|cause| cause.id == id).map_or(&[], |cause| cause.usually(is_loopback))
 }
 
 /// Matches the end of a message that does not contain `failed calling webhook`. Users copy such messages from logs.
@@ -259,6 +271,33 @@ fn fragment<'a>(cause: &Cause, message: &'a str) -> Option<Captures<'a>> {
     let captures = cause.pattern.captures(message)?;
     let before = message.get(..captures.get(0)?.start())?;
     FRAGMENT_PREFIX.is_match(before).then_some(captures)
+}
+
+/// Where a webhook runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WebhookPlace {
+    /// Only the message can show it.
+    Unknown,
+    /// On the machine of the API server, at a loopback address.
+    Loopback,
+}
+
+impl WebhookPlace {
+    /// Returns the place of a webhook that is called at `host`.
+    pub(crate) fn of_host(host: &str) -> Self {
+        if is_loopback_host(host) { Self::Loopback } else { Self::Unknown }
+    }
+
+    /// Returns the place of a webhook that is called at `url`.
+    pub(crate) fn of_url(url: &str) -> Self {
+        Url::parse(url).map_or(Self::Unknown, |url| Self::of_host(url.host_str().unwrap_or_default()))
+    }
+}
+
+/// Returns whether `host` is a loopback address or `localhost`.
+fn is_loopback_host(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// Returns the Service in `https://NAME.NAMESPACE.svc:PORT/`.

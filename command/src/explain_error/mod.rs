@@ -3,12 +3,14 @@
 mod causes;
 mod explanation;
 mod messages;
+mod narrowed;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anstyle::Style;
 
+pub(crate) use self::explanation::WebhookPlace;
 use self::explanation::{Explanation, Explanations};
 use crate::check_help::documentation;
 use crate::diagnostic::several;
@@ -107,7 +109,7 @@ impl ExplainError {
 pub(crate) struct Advice {
     /// Why the request failed, and how the failure policy applied.
     pub(crate) why: String,
-    common_causes: &'static [String],
+    common_causes: Vec<String>,
     /// Whether a conversion webhook failed.
     pub(crate) is_about_conversion: bool,
     /// The admission policy that denied the request, with its binding.
@@ -115,16 +117,29 @@ pub(crate) struct Advice {
 }
 
 impl Advice {
-    /// Returns the common causes as a sentence.
+    /// Returns the cause, or the common causes with numbers; empty if none is known.
     pub(crate) fn help(&self) -> String {
-        let label = if self.common_causes.len() == 1 { "" } else { "common causes: " };
-        format!("{label}{}", self.common_causes.join("; "))
+        one_or_numbered(&self.common_causes)
+    }
+}
+
+/// Returns the only cause, or all causes with numbers, because a cause can be a long sentence.
+fn one_or_numbered(causes: &[String]) -> String {
+    match causes {
+        [] => String::new(),
+        [only] => only.clone(),
+        several => {
+            let numbered = several.iter().zip(1..).map(|(cause, number)| format!("({number}) {cause}"));
+            format!("common causes: {}", numbered.collect::<Vec<_>>().join("; "))
+        }
     }
 }
 
 /// Returns the advice about an error message of kube-apiserver, or `None` if the cause is not known.
-pub(crate) fn advice(message: &str) -> Option<Advice> {
-    let found = explanation::explain_message(message)?;
+///
+/// `place` is where the webhook runs, if the message does not show it.
+pub(crate) fn advice(message: &str, place: WebhookPlace) -> Option<Advice> {
+    let found = explanation::explain_message_at(message, place)?;
     // A meaning without a period ends with a part of the message, which the reader has seen.
     let meaning = if found.meaning.ends_with('.') { &*found.meaning } else { "" };
     Some(Advice {
@@ -141,15 +156,15 @@ pub(crate) fn advice(message: &str) -> Option<Advice> {
 /// Explains an error response whose body could not be read, because kube-apiserver's error does not contain its status.
 ///
 /// Returns `None` if `reason` is not about the body, or if the status is not an error.
-pub(crate) fn unread_response(status: Option<u16>, reason: &str) -> Option<String> {
+pub(crate) fn unread_response(status: Option<u16>, reason: &str, place: WebhookPlace) -> Option<String> {
     let status = status.filter(|status| *status >= 400)?;
     if !reason.contains("unexpected error when reading response body") {
         return None;
     }
     let mut text = format!("the webhook responded with status {status}, but its body could not be read");
-    let causes = explanation::causes_of_status(status).join("; ");
+    let causes = one_or_numbered(explanation::causes_of_status(status, place));
     if !causes.is_empty() {
-        let _ = write!(text, "; common causes: {causes}");
+        let _ = write!(text, "; {causes}");
     }
     Some(text)
 }

@@ -8,6 +8,8 @@ use harness::verify::similar_name::most_similar;
 use output::one_line;
 use serde_json::Value;
 
+use super::patch_advice::patch_advice;
+use super::response_advice::denial_advice;
 use super::steps::{patch_alone, shown};
 use crate::diagnostic::several;
 
@@ -23,11 +25,17 @@ const MAX_BODY: usize = 300;
 /// Returns the remarks about a call to `webhook`: the path that an HTTP error belongs to, a response without `allowed`,
 /// and fields that the patch sets and the API server drops.
 pub(crate) fn call_notes(called: &Called, webhook: Option<&Webhook>, server: &ApiServer) -> Vec<String> {
-    let mut notes = dropped_fields(called, server);
+    let mut notes = paths_without_slash(called);
+    notes.extend(dropped_fields(called, server));
     notes.extend(http_error(called, webhook));
     notes.extend(webhook.and_then(|webhook| redirect(called, webhook)));
     notes.extend(missing_allowed(called));
     notes
+}
+
+/// Suggests how to change a response that the API server read but cannot use: its patch, or the fields of its denial.
+pub(crate) fn response_hint(called: &Called) -> Option<String> {
+    patch_advice(called).or_else(|| denial_advice(called))
 }
 
 /// Returns the HTTP status of a call that failed because of it, and the path that the API server called.
@@ -139,9 +147,26 @@ pub(crate) fn short_cause(reason: &str, http_status: Option<u16>) -> String {
 }
 
 /// Returns `text`, or its first `max` characters and an ellipsis.
-fn cut(text: &str, max: usize) -> String {
+pub(super) fn cut(text: &str, max: usize) -> String {
     let start = text.char_indices().nth(max).and_then(|(end, _)| text.get(..end));
     start.map_or_else(|| text.to_owned(), |start| format!("{start}\u{2026}"))
+}
+
+/// Returns a remark for each operation whose path does not begin with a slash: the patch changes another field.
+///
+/// Source: gopkg.in/evanphx/json-patch.v4 patch.go, `findObject`.
+fn paths_without_slash(called: &Called) -> Vec<String> {
+    let CallResult::Allowed { patch: Some(operations), .. } = &called.result else { return Vec::new() };
+    let paths = operations.iter().filter_map(|operation| operation.get("path")?.as_str());
+    let wrong = paths.filter(|path| !path.is_empty() && !path.starts_with('/'));
+    let note = |path: &str| {
+        let path = cut(path, MAX_PATH);
+        format!(
+            "the path `{path}` in the patch does not begin with a slash: the API server ignores the text before the first \
+             slash"
+        )
+    };
+    wrong.take(MAX_FIELDS).map(note).collect()
 }
 
 /// Returns a remark for each field of the object after the call that its kind does not have.

@@ -182,6 +182,9 @@ fn allowed(call: &CallReport) -> String {
     match (&call.patch, call.changed) {
         (None, _) => "allowed".to_owned(),
         (Some(_), false) => "allowed, with a patch that changes nothing".to_owned(),
+        (Some(_), true) if call.changes.is_empty() => {
+            "allowed, with a patch of which the API server keeps nothing".to_owned()
+        }
         (Some(_), true) => {
             const MAX_SHOWN: usize = 3;
             let mut paths: Vec<&str> = call.changes.iter().map(|change| change.path.as_str()).collect();

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::webhooks::{CallReport, Outcome, WebhookReport};
 use super::{Report, RequestReport};
 use crate::diagnostic::Diagnostic;
-use crate::explain_error::{self, Advice};
+use crate::explain_error::{self, Advice, WebhookPlace};
 
 /// The locations of webhooks in the files of the user, by `CONFIGURATION/WEBHOOK`.
 pub(crate) type WebhookPlaces = BTreeMap<String, Location>;
@@ -41,7 +41,7 @@ pub(super) fn decisive_call(report: &Report) -> Option<&CallReport> {
 pub(super) fn diagnostic(report: &Report, places: &WebhookPlaces) -> Option<Diagnostic> {
     let call = decisive_call(report);
     let message = message(report);
-    let advice = explain_error::advice(message);
+    let advice = explain_error::advice(message, WebhookPlace::Unknown);
     let is_conversion = report.verdict() != Verdict::Admitted
         && advice.as_ref().is_some_and(|advice| advice.is_about_conversion);
     let policy = advice.as_ref().and_then(|advice| advice.policy.as_deref());

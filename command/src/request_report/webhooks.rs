@@ -14,7 +14,7 @@ use harness::server::{ApiServer, ServiceName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::call_notes::{call_notes, error_body};
+use super::call_notes::{call_notes, error_body, response_hint};
 use super::difference::{Change, changes};
 use super::explain::Facts;
 use super::milliseconds;
@@ -396,12 +396,9 @@ fn test(mismatch: &Mismatch) -> &'static str {
     }
 }
 
-/// Suggests a fix for a denial without a message, or for a call that did not reach the webhook.
+/// Suggests a fix for a call that did not reach the webhook, or whose response the API server cannot use.
 fn hint(called: &Called, webhook: &Webhook, services: &ServiceAddresses) -> Option<String> {
-    if let CallResult::Denied(_) = &called.result {
-        return misplaced_status(called);
-    }
-    let CallResult::Failed { failure, .. } = &called.result else { return None };
+    let CallResult::Failed { failure, .. } = &called.result else { return response_hint(called) };
     let (service, url) = match &webhook.client_config.target {
         WebhookTarget::Service(ServiceReference { namespace, name, .. }) => {
             (Some(ServiceName { namespace: namespace.clone(), name: name.clone() }), "")
@@ -411,18 +408,9 @@ fn hint(called: &Called, webhook: &Webhook, services: &ServiceAddresses) -> Opti
     let address = service.as_ref().and_then(|service| services.get(service));
     let unreached = UnreachedWebhook { webhook: &webhook.id.name, service: service.as_ref(), url, address };
     let advice = unreached.advice(&failure.reason);
-    advice.or_else(|| explain_error::unread_response(called.http_status, &failure.reason))
-}
-
-/// Explains that the webhook returned the reason of its denial in `result` instead of `status`.
-///
-/// Go's `AdmissionResponse` calls the field `Result`, but its JSON name is `status`.
-fn misplaced_status(called: &Called) -> Option<String> {
-    let review: Value = serde_json::from_slice(&called.reply.as_ref()?.body).ok()?;
-    let response = review.get("response")?;
-    (response.get("result").is_some() && response.get("status").is_none()).then(|| {
-        "the response has the field `result`, which the API server ignores: return the message in `status`".to_owned()
-    })
+    advice
+        .or_else(|| explain_error::unread_response(called.http_status, &failure.reason, unreached.place()))
+        .or_else(|| unreached.advice_on_loopback(&failure.reason))
 }
 
 fn call(called: &Called, server: &ApiServer) -> CallReport {

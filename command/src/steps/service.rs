@@ -13,7 +13,7 @@ use super::world::World;
 use super::{StepHelp, given as step};
 use crate::connection_advice::{UnreachedWebhook, set_address};
 use crate::delivery::Delivery;
-use crate::explain_error;
+use crate::explain_error::{self, WebhookPlace};
 use crate::target::{FakesPlace, RecordedCall, TargetKind, service_name};
 
 pub(super) const HELP: StepHelp = step(
@@ -89,6 +89,18 @@ impl World {
         })
     }
 
+    /// Returns where the loaded webhook runs whose call failed during the last request.
+    fn place_of_failed_call(&self) -> WebhookPlace {
+        let host = || {
+            let (_, client_config, _) = self.failed_own_call()?;
+            let Some(service) = client_config.get("service") else {
+                return Some(WebhookPlace::of_url(text(client_config, &["url"])));
+            };
+            Some(WebhookPlace::of_host(&self.target().ok()?.services.get(&service_name(service))?.0))
+        };
+        host().unwrap_or(WebhookPlace::Unknown)
+    }
+
     /// Explains how to fix a call to a loaded webhook that failed before the review was sent.
     pub(super) fn service_hint(&self) -> Option<String> {
         let (webhook, client_config, error) = self.failed_own_call()?;
@@ -106,30 +118,47 @@ impl World {
         unreached.advice(error).or_else(|| without_address.map(set_address))
     }
 
-    /// Explains a call to a loaded webhook whose response was missing or invalid, as `admit explain-error` does.
+    /// Explains a call to a webhook whose response was missing or invalid.
+    ///
+    /// Only the record of the calls shows how to change a response that the server could read. The common causes of other
+    /// errors, as `admit explain-error` lists them, are for policies and for loaded webhooks: a step states what a fake
+    /// does.
     pub(super) fn response_hint(&self) -> Option<String> {
         let answer = self.last.as_ref()?;
         let own_calls = || self.own_calls.iter().flatten();
+        let with_patch = self.fake_calls.iter().filter(|call| is_rejected_by(&call.result, answer));
+        let recorded = own_calls().chain(with_patch).find_map(|call| call.hint.clone());
+        if !answer.is_success() && recorded.is_some() {
+            return recorded;
+        }
         let quoted = |name: &str| format!("failed calling webhook \"{name}\": ");
         let is_own = |message: &str| {
             self.own_client_configs().any(|(name, _)| message.contains(&quoted(name)))
                 || own_calls().any(|call| is_rejected_by(&call.result, answer))
         };
+        let place = self.place_of_failed_call();
         let unread = own_calls()
             .filter(|call| call.failed_open.is_some())
-            .find_map(|call| explain_error::unread_response(call.http_status, &call.result));
+            .find_map(|call| explain_error::unread_response(call.http_status, &call.result, place));
         if unread.is_some() {
             return unread;
         }
         let is_unmatched = self.skips.iter().any(|skip| skip.has_failed);
-        let rejected = Some(answer.message())
-            .filter(|message| !answer.is_success() && (is_unmatched || is_own(message)));
+        let prefix = format!("{}.", self.names.id());
+        let is_by_policy = |message: &str| {
+            let policy = explain_error::advice(message, place).and_then(|advice| advice.policy);
+            policy.is_some_and(|policy| policy.starts_with(&prefix))
+        };
+        let rejected = Some(answer.message()).filter(|message| {
+            !answer.is_success() && (is_unmatched || is_by_policy(message) || is_own(message))
+        });
         let failed_open = || {
             let call = own_calls().find(|call| call.failed_open == Some(true))?;
             Some(quoted(&call.webhook) + &call.result)
         };
         let message = rejected.map(str::to_owned).or_else(failed_open)?;
-        explain_error::advice(&message).map(|advice| advice.help()).filter(|help| !help.is_empty())
+        let advice = explain_error::advice(&message, place);
+        advice.map(|advice| advice.help()).filter(|help| !help.is_empty())
     }
 
     /// Counts the calls whose review was not sent to a loaded webhook, for a warning at the end of the run.

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::delivery::Delivery;
 use crate::policy_outcome::{PolicyResult, policy_results};
-use crate::request_report::{call_notes, error_body};
+use crate::request_report::{call_notes, error_body, response_hint};
 use crate::skip_reason::{match_failure, skip_reason};
 
 /// The recorded calls to webhooks. Only admit's API server records them.
@@ -47,6 +47,8 @@ pub(crate) struct RecordedCall {
     pub(crate) result: String,
     /// Remarks about the call, such as fields that the patch sets and the API server drops.
     pub(crate) notes: Vec<String>,
+    /// How to change a response that the API server cannot use; `None` if no change is known.
+    pub(crate) hint: Option<String>,
     /// The HTTP status of the response, even if its body could not be read; `None` if no response arrived.
     pub(crate) http_status: Option<u16>,
     /// The `request.uid` of the review; empty if no review was created.
@@ -155,6 +157,7 @@ impl RecordedCall {
                 notes.extend(body.map(|body| format!("the response begins with: {body}")));
                 notes
             },
+            hint: response_hint(called),
             http_status: called.http_status,
             uid: called.uid.clone(),
             failed_open: failed.map(|(_, failed_open)| failed_open),

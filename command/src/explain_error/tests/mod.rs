@@ -328,7 +328,7 @@ fn each_message_of_several_lines_is_explained() {
     let patch = r#"Internal error occurred: jsonpatch add operation does not apply: doc is missing path: "/x": missing value"#;
     let text =
         format!("Internal error occurred: {a}\n{patch}\nThe Pod \"web\" is invalid: spec: Required value\n");
-    assert_eq!(causes(&text), ["a no-endpoints", "- patch-path-missing"]);
+    assert_eq!(causes(&text), ["a no-endpoints", "- patch-parent-missing"]);
     let explanations = explain(&format!(
         "{a}\npods \"c\" is forbidden: no new finalizers can be added if the object is being deleted"
     ));

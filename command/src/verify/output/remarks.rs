@@ -9,7 +9,7 @@ use super::text::{CheckCounts, several_objects};
 use crate::ExitCode;
 use crate::baseline::stale;
 use crate::diagnostic::several;
-use crate::explain_error;
+use crate::explain_error::{self, WebhookPlace};
 use crate::verdict::{self, brief, most};
 
 /// The maximum number of checks to list by ID; any other checks are only counted.
@@ -114,7 +114,7 @@ fn unanswered(report: &Report, webhook: &str, reason: &str) -> Remark {
     let at = url.map(|url| format!(" at {url}")).unwrap_or_default();
     let message = format!("{webhook}: the webhook did not return a valid response to any call{at}: {cause}");
     let help = match help_on_failure(report, &cause) {
-        "" => help_on_reason(webhook, reason),
+        "" => help_on_reason(report, webhook, reason),
         help => help.to_owned(),
     };
     let help = Some(help).filter(|help| !help.is_empty()).into_iter().collect();
@@ -127,14 +127,16 @@ fn failed(report: &Report, webhook: &str, count: u64, reason: &str) -> Remark {
     let object = report.webhooks.get(webhook).and_then(|tried| tried.failed_objects.get(reason));
     let first = object.map(|object| format!(", first for {object}")).unwrap_or_default();
     let message = format!("{webhook}: {} failed without a response{first}: {cause}", several(count, "call"));
-    let help = Some(help_on_reason(webhook, reason)).filter(|help| !help.is_empty()).into_iter().collect();
+    let help =
+        Some(help_on_reason(report, webhook, reason)).filter(|help| !help.is_empty()).into_iter().collect();
     Remark { severity: Severity::Warning, message, help }
 }
 
 /// Returns the advice of `explain-error` about a failed call; may be empty.
-fn help_on_reason(webhook: &str, reason: &str) -> String {
+fn help_on_reason(report: &Report, webhook: &str, reason: &str) -> String {
     let message = format!("failed calling webhook \"{webhook}\": {reason}");
-    explain_error::advice(&message).map(|advice| advice.help()).unwrap_or_default()
+    let place = report.addresses.get(webhook).map_or(WebhookPlace::Unknown, |url| WebhookPlace::of_url(url));
+    explain_error::advice(&message, place).map(|advice| advice.help()).unwrap_or_default()
 }
 
 /// Returns the advice about options for a webhook that never returned a valid response; may be empty.
