@@ -76,7 +76,7 @@ pub(crate) async fn run(
             ScenarioType::Concurrent
         }
     })
-    .before(move |feature, _, scenario, world| {
+    .before(move |feature, rule, scenario, world| {
         let (target, narrators, stopped) = (Arc::clone(&target), narrators.clone(), stop.is_cancelled());
         Box::pin(async move {
             let narrator = narrators.begin(ScenarioKey::new(feature, scenario));
@@ -84,6 +84,7 @@ pub(crate) async fn run(
                 world.read_files_from(folder);
             }
             world.enable_metrics_for(scenario);
+            world.read_steps(feature, rule, scenario);
             if stopped {
                 // Unwinding is the only way to end a scenario in cucumber before its first step.
                 std::panic::resume_unwind(Box::new(Stopped));

@@ -14,12 +14,12 @@ use super::document;
 use super::failure::{Outcome, StepFailure};
 use super::names::Names;
 use super::policies;
+use super::rejection;
 use super::request::name_of;
 use super::resource::{self, Scope};
 use super::webhook::{label_parts, merge};
 use super::world::World;
-use crate::admission_kinds::{is_configuration, no_matches};
-use crate::field_lines;
+use crate::admission_kinds::is_configuration;
 use crate::target::RUN_LABEL;
 use crate::{documents, v1beta1};
 
@@ -58,7 +58,8 @@ impl World {
             )));
         }
         self.keep_ignored_fields(&answer, &object);
-        answer.successful().map_err(|failure| failure.during(format!("creating {path}/{name}")))?;
+        let kind = harness::json::text(&object, &["kind"]);
+        answer.successful().map_err(|failure| self.rejected(kind, &name, failure))?;
         if is_namespace {
             self.remove_namespace_at_the_end(&name);
         } else {
@@ -88,27 +89,12 @@ impl World {
         objects.map_err(|failure| failure.during(path.display()))
     }
 
-    /// Returns the file and the line of the invalid field or the unknown kind that the server's error names, such as
+    /// Returns the file and the line of the field or the kind that the server's error is about, such as
     /// `manifest.yaml:12`.
     fn place_in(&self, name: &str, error: &str) -> Option<String> {
-        let causes = error.split_once(" is invalid: ").map(|(_, causes)| causes);
-        let invalid = causes.and_then(|causes| causes.trim_start_matches('[').split(": ").next());
         let text = String::from_utf8(output::read(&self.file(name)).ok()?).ok()?;
-        let objects = document::parse_objects(&self.names.expand(&text)).ok()?;
-        let is_named = |object: &Value| {
-            let text = |path: &[&str]| harness::json::text(object, path);
-            error.contains(&format!("{} \"{}\"", text(&["kind"]), text(&["metadata", "name"])))
-        };
-        let is_unserved = |object: &Value| {
-            let text = |field: &str| harness::json::text(object, &[field]);
-            error.contains(&no_matches(text("kind"), text("apiVersion"), None))
-        };
-        let (position, field) = match invalid {
-            Some(field) => (objects.iter().position(is_named)?, field),
-            None => (objects.iter().position(is_unserved)?, "kind"),
-        };
-        let outlines = field_lines::outlines(&text, objects.len());
-        let line = outlines.get(position)?.line_of(field)?;
+        let expanded = || rejection::line_in(&self.names.expand(&text), error);
+        let line = rejection::line_in(&text, error).or_else(expanded)?;
         Some(format!("{name}:{line}"))
     }
 
@@ -182,7 +168,9 @@ impl World {
 #[given(expr = "these objects exist:")]
 async fn exist(world: &mut World, step: &Step) -> Outcome {
     let objects = document::parse_step_documents(step, |text| world.names.expand(text))?;
-    world.store_all(step, objects).await
+    let stored = world.store_all(step, objects).await;
+    let text = document::text(step)?;
+    stored.map_err(|failure| rejection::in_doc_string(step, &text, failure))
 }
 
 #[given(expr = "the objects in the file {string} exist")]

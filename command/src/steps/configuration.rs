@@ -303,7 +303,9 @@ impl World {
             });
             api::send(&client, Method::POST, &collection, Some(&object)).await?
         };
-        answer.successful().map_err(|failure| failure.during("writing the webhook configuration"))?;
+        answer
+            .successful()
+            .map_err(|failure| self.rejected_webhook(&configuration.name, &webhooks, failure))?;
         self.installation.written.push(path.clone());
         self.remove_at_the_end(path);
         Ok(())

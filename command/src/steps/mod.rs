@@ -31,6 +31,7 @@ mod outcome;
 pub(crate) mod parameter;
 mod policies;
 mod policy_notes;
+mod rejection;
 mod request;
 mod resource;
 mod service;

@@ -15,6 +15,7 @@ use super::endpoint::RunningFake;
 use super::failure::{Outcome, StepFailure};
 use super::metrics::Metrics;
 use super::names::{Names, SCENARIO_LABEL};
+use super::rejection::StepLines;
 use super::resource::{self, Resource};
 use super::webhook::Webhook;
 use crate::narrator::{Narrator, NoteKind};
@@ -54,6 +55,8 @@ pub(crate) struct World {
     pub(super) suspect_failures: Vec<(String, String)>,
     /// The policies and bindings of the scenario, as written in the feature file.
     pub(super) policies: Vec<Value>,
+    /// The steps of the scenario.
+    pub(super) step_lines: StepLines,
     /// The path of the last request of a When step.
     pub(super) last_path: String,
     /// Whether the metrics are read, because a step of the scenario uses them.
@@ -91,6 +94,7 @@ impl World {
             policy_results: Vec::new(),
             suspect_failures: Vec::new(),
             policies: Vec::new(),
+            step_lines: StepLines::default(),
             last_path: String::new(),
             reads_metrics: false,
             metric_increase: Metrics::default(),
