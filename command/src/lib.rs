@@ -46,6 +46,7 @@ pub mod target;
 pub mod testing;
 mod tls_advice;
 mod unbound_policies;
+mod unknown_fields;
 mod v1beta1;
 mod verdict;
 mod verify;

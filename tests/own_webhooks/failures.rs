@@ -197,6 +197,12 @@ async fn ignored_field_of_a_configuration_is_shown_with_a_similar_field() {
                     reinvocationPolicy?)";
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(expected), "{text}");
+    // A warning at the end of the run is not hidden.
+    let service = format!("injector/webhook={}", stage.webhook.address());
+    let quiet = ends_with(&stage.run_with(&["--quiet", "--service", &service]).await, 0);
+    let expected = "warning: MutatingWebhookConfiguration \"injector\": the API server ignores the unknown field \
+                    \"webhooks[0].reinvokePolicy\" (did you mean reinvocationPolicy?)\n";
+    assert!(quiet.contains(expected), "{quiet}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -38,6 +38,18 @@ async fn webhook_that_was_never_called_has_the_reason_and_the_advice_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn unknown_field_of_a_configuration_is_a_warning_that_quiet_does_not_hide() {
+    let stage = Stage::with("allow").await;
+    let mut unknown = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+    unknown["failPolicy"] = json!("Fail");
+    stage.write("unknown.yaml", &[configuration("MutatingWebhookConfiguration", "c", &[unknown])]);
+    let output = stage.verify(&["-c", "unknown.yaml", "--check", "V57", "--quiet"]).await;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let warning = "the API server ignores the unknown field webhooks[0].failPolicy\n";
+    assert!(text.contains("warning: unknown.yaml:1: ") && text.contains(warning), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn documentation_of_a_check_and_the_option_for_a_file_are_printed() {
     let stage = Stage::with("allow").await;
     let text = ends_with(&stage.verify(&["--explain", "v01"]).await, 0);

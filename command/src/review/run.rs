@@ -8,7 +8,7 @@ use harness::attributes::{GroupVersionKind, Operation};
 use harness::chain::{Chain, RequestError, Verdict};
 use harness::config;
 use harness::json::{at, set, text};
-use harness::server::{ClusterFixture, Options};
+use harness::server::Options;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -22,7 +22,7 @@ use crate::screen::Marks;
 use crate::service_map;
 use crate::unbound_policies::{Source, UnboundPolicy, unbound};
 use crate::verify::locations::locations;
-use crate::{ExitCode, Failure, admission_kinds, screen, v1beta1};
+use crate::{ExitCode, Failure, admission_kinds, screen, unknown_fields, v1beta1};
 
 /// The webhooks and policies of the files, for the reports.
 struct Known {
@@ -58,7 +58,7 @@ impl Review {
         existing.extend(policies);
         add_missing(&mut existing, namespaces);
         add_missing(&mut configurations, with);
-        warn_about_unknown_fields(configurations.iter().chain(&existing));
+        unknown_fields::warn(configurations.iter().chain(&existing));
         let places = locations(configurations.iter());
         let fakes = match &self.fakes {
             Some(file) => Some(start(file).await?),
@@ -241,17 +241,6 @@ fn add_missing(documents: &mut Vec<Document>, others: Vec<Document>) {
         |object: &Value| [&["kind"][..], &["metadata", "name"]].map(|path| text(object, path).to_owned());
     let known: Vec<[String; 2]> = documents.iter().map(|it| id(&it.object)).collect();
     documents.extend(others.into_iter().filter(|document| !known.contains(&id(&document.object))));
-}
-
-/// Prints a warning for each field of the objects that their kind does not have: the API server ignores it.
-fn warn_about_unknown_fields<'a>(documents: impl Iterator<Item = &'a Document> + Clone) {
-    let cluster_fixture = ClusterFixture::new(documents.clone().map(|document| &document.object));
-    for Document { place, object } in documents {
-        for field in cluster_fixture.unknown_fields(object).unwrap_or_default() {
-            let field = output::one_line(&field).to_string();
-            screen::status!("warning: {place}: the API server ignores the unknown field {field}");
-        }
-    }
 }
 
 /// Stores a configuration. A v1beta1 configuration is stored as an upgraded API server would store it.

@@ -218,6 +218,7 @@ impl Run {
         let mut warnings = launched.target.unused_services(live.has_failures());
         warnings.extend(launched.target.unreached_services());
         warnings.extend(launched.target.failed_policies.messages());
+        warnings.extend(launched.target.unknown_fields.sentences());
         warnings.extend(unchecked);
         let circumstances = Circumstances {
             target: self.target.target,

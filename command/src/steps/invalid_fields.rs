@@ -60,8 +60,12 @@ impl World {
         let text = |path: &[&str]| harness::json::text(sent, path);
         let object = format!("{} \"{}\"", text(&["kind"]), text(&["metadata", "name"]));
         let object = self.names.shorten(&object);
-        let warnings = ignored_fields(answer, Some(sent)).into_iter();
-        self.ignored_fields.extend(warnings.map(|warning| format!("Warning: {object}: {warning}")));
+        for warning in ignored_fields(answer, Some(sent)) {
+            if let Ok(target) = self.target() {
+                target.unknown_fields.insert(format!("{object}: the API server ignores the {warning}"));
+            }
+            self.ignored_fields.push(format!("Warning: {object}: {warning}"));
+        }
     }
 
     /// Returns a line for each part of an invalid object that a mutating webhook added or changed.

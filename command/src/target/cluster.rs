@@ -6,7 +6,7 @@ use super::identity::Identities;
 use super::storage::Storage;
 use super::{
     AuditLog, CallLog, Cleanup, FailedPolicies, FakesPlace, Leftovers, ReferencedServices, RunPolicies,
-    Target, TargetArguments, TargetKind, UnreachedCalls,
+    Target, TargetArguments, TargetKind, UnknownFields, UnreachedCalls,
 };
 use crate::Failure;
 use crate::fakes::{Api, FakesNamespace, FleetDeployment};
@@ -70,6 +70,7 @@ fn new(arguments: &TargetArguments, client: kube::Client, fakes: FakesPlace) -> 
         referenced: ReferencedServices::default(),
         unreached: UnreachedCalls::default(),
         failed_policies: FailedPolicies::default(),
+        unknown_fields: UnknownFields::default(),
         audit,
         calls: CallLog::NotShown,
         run: Cleanup::new_run(),

@@ -11,7 +11,7 @@ use super::relay::Relay;
 use super::storage::Storage;
 use super::{
     AuditLog, CallLog, Cleanup, FailedPolicies, FakesPlace, Leftovers, ReferencedServices, RunPolicies,
-    Target, TargetArguments, TargetKind, UnreachedCalls,
+    Target, TargetArguments, TargetKind, UnknownFields, UnreachedCalls,
 };
 use crate::Failure;
 use crate::static_manifests::Watch;
@@ -57,6 +57,7 @@ pub(super) async fn start(
         referenced: ReferencedServices::default(),
         unreached: UnreachedCalls::default(),
         failed_policies: FailedPolicies::default(),
+        unknown_fields: UnknownFields::default(),
         audit,
         calls: CallLog::NotShown,
         run: Cleanup::new_run(),

@@ -11,7 +11,7 @@ use super::identity::Identities;
 use super::storage::Storage;
 use super::{
     AuditLog, Cleanup, FailedPolicies, FakesPlace, Leftovers, ReferencedServices, RunPolicies, Target,
-    TargetArguments, TargetKind, UnreachedCalls, connection,
+    TargetArguments, TargetKind, UnknownFields, UnreachedCalls, connection,
 };
 use crate::Failure;
 use crate::serve::TEXT;
@@ -74,6 +74,7 @@ pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
         referenced: ReferencedServices::default(),
         unreached: UnreachedCalls::default(),
         failed_policies: FailedPolicies::default(),
+        unknown_fields: UnknownFields::default(),
         audit: AuditLog::recorded(index),
         calls: CallLog::Recorded(calls),
         run: Cleanup::new_run(),

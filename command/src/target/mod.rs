@@ -57,6 +57,8 @@ pub struct Target {
     pub(crate) unreached: UnreachedCalls,
     /// The policies that rejected requests because they failed, although the scenario passed.
     pub(crate) failed_policies: FailedPolicies,
+    /// The fields of the scenarios' objects that the server ignored.
+    pub(crate) unknown_fields: UnknownFields,
     /// The audit events of requests. Some clusters do not provide them.
     pub audit: AuditLog,
     /// The recorded calls and skipped webhooks of each request.
@@ -94,6 +96,21 @@ impl UnreachedCalls {
     pub(crate) fn count(&self, name: &ServiceName, delivery: Delivery) {
         let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *calls.entry((name.clone(), delivery)).or_default() += 1;
+    }
+}
+
+/// The fields that the server ignored in objects that steps store, each as a sentence about the object.
+#[derive(Debug, Default)]
+pub(crate) struct UnknownFields(Mutex<BTreeSet<String>>);
+
+impl UnknownFields {
+    pub(crate) fn insert(&self, sentence: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(sentence);
+    }
+
+    /// Returns the sentences, sorted.
+    pub(crate) fn sentences(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 }
 

@@ -52,7 +52,9 @@ use crate::progress::ProgressReporter;
 use crate::serve::shell_word;
 use crate::service_map::{self, ServiceMapping};
 use crate::static_manifests::Loaded;
-use crate::{ExitCode, Failure, admission_kinds, check_help, documents, exit_code, screen, v1beta1};
+use crate::{
+    ExitCode, Failure, admission_kinds, check_help, documents, exit_code, screen, unknown_fields, v1beta1,
+};
 
 /// Check whether webhooks are idempotent, safe to reinvoke, and honest about dry runs.
 ///
@@ -285,9 +287,7 @@ impl Verify {
         let called: Vec<Subject> = called.cloned().collect();
         let files = self.outputs.create()?;
         let services = self.services();
-        if !self.quiet {
-            target::warn_about_unused(&services, &called);
-        }
+        target::warn_about_unused(&services, &called);
         let redirects = target::consent(&called, &services, self.yes)?;
 
         let mut own_namespaces = corpus::namespaces(&subjects);
@@ -381,6 +381,7 @@ impl Verify {
     async fn configurations(&self, manifests: &Loaded) -> Result<Configurations, Failure> {
         let documents = documents::read(&self.configuration)?;
         admission_kinds::reject_unknown(documents.iter().map(|it| (it.place.clone(), &it.object)))?;
+        unknown_fields::warn(documents.iter().filter(|document| is_configuration(&document.object)));
         let locations =
             locations::locations(documents.iter().filter(|document| is_configuration(&document.object)));
         let mut objects: Vec<(String, Value)> = documents
@@ -397,9 +398,7 @@ impl Verify {
         }
         for (place, mut object) in objects {
             if is_configuration(&object) {
-                if !self.quiet {
-                    v1beta1::warn(place.trim_end_matches(": "), &object);
-                }
+                v1beta1::warn(place.trim_end_matches(": "), &object);
                 target::redirect(&mut object, self.ca_file.as_deref(), self.endpoint.as_ref())?;
                 found.webhooks.push(object);
                 found.places.push(place);

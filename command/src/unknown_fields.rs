@@ -1,0 +1,17 @@
+//! Warns about fields of manifests that the API server ignores.
+
+use harness::server::ClusterFixture;
+
+use crate::documents::Document;
+use crate::screen;
+
+/// Prints a warning for each field of the objects that their kind does not have: the API server ignores it.
+pub(crate) fn warn<'a>(documents: impl Iterator<Item = &'a Document> + Clone) {
+    let cluster_fixture = ClusterFixture::new(documents.clone().map(|document| &document.object));
+    for Document { place, object } in documents {
+        for field in cluster_fixture.unknown_fields(object).unwrap_or_default() {
+            let field = output::one_line(&field).to_string();
+            screen::status!("warning: {place}: the API server ignores the unknown field {field}");
+        }
+    }
+}
