@@ -44,6 +44,8 @@ struct Entry {
     /// watched API server, and as not checked otherwise.
     uncontacted: BTreeMap<String, u64>,
     not_checked: BTreeMap<String, u64>,
+    /// The first object that could not be checked, by reason.
+    not_checked_objects: BTreeMap<String, String>,
     not_applicable: BTreeMap<String, u64>,
     not_exercised: BTreeMap<String, u64>,
     found: Vec<ViolationGroup>,
@@ -70,14 +72,18 @@ impl FindingLog {
     pub(super) fn note(&mut self, place: PlanPosition, object: Option<&Value>, observed: Observed) {
         let entry = self.tallies.entry(place).or_default();
         match observed {
-            Err(Skipped::NotApplicable(reason)) => count(&mut entry.not_applicable, reason),
-            Err(Skipped::NotExercised(reason)) => count(&mut entry.not_exercised, reason),
+            Err(Skipped::NotApplicable(reason)) => drop(count(&mut entry.not_applicable, reason)),
+            Err(Skipped::NotExercised(reason)) => drop(count(&mut entry.not_exercised, reason)),
             Err(Skipped::NotChecked(reason)) => {
                 entry.unanswered += 1;
-                count(&mut entry.not_checked, reason);
+                let reason = count(&mut entry.not_checked, reason);
+                if let Some(object) = object {
+                    let name = || shape::kind_and_name(object);
+                    entry.not_checked_objects.entry(reason).or_insert_with(name);
+                }
             }
-            Err(Skipped::Uncontacted(reason)) => count(&mut entry.uncontacted, reason),
-            Err(Skipped::Unequipped(reason)) => count(&mut entry.not_checked, reason),
+            Err(Skipped::Uncontacted(reason)) => drop(count(&mut entry.uncontacted, reason)),
+            Err(Skipped::Unequipped(reason)) => drop(count(&mut entry.not_checked, reason)),
             Ok(violations) if violations.is_empty() => entry.held += 1,
             Ok(violations) => {
                 for violation in violations {
@@ -251,6 +257,7 @@ impl Entry {
             held: self.held,
             unequipped: false,
             not_checked: self.not_checked,
+            not_checked_objects: self.not_checked_objects,
             not_applicable: self.not_applicable,
             not_exercised: self.not_exercised,
             notes: self.notes,
@@ -380,6 +387,18 @@ mod tests {
         let mut finding_log = FindingLog::default();
         finding_log.note((0, Some(0)), None, Err(Skipped::not_applicable("no rule")));
         assert_eq!(report(finding_log).checks[0].results[0].verdict, Tally::NotApplicable);
+    }
+
+    #[test]
+    fn first_object_that_could_not_be_checked_is_kept_by_reason() {
+        let mut finding_log = FindingLog::default();
+        for name in ["one", "two"] {
+            let object = serde_json::json!({"kind": "Pod", "metadata": {"namespace": "a", "name": name}});
+            finding_log.note((0, Some(0)), Some(&object), Err(Skipped::not_checked("EOF")));
+        }
+        finding_log.note((0, Some(0)), None, Err(Skipped::not_checked("no object")));
+        let objects = &report(finding_log).checks[0].results[0].not_checked_objects;
+        assert_eq!(*objects, BTreeMap::from([("EOF".to_owned(), "Pod a/one".to_owned())]));
     }
 
     #[test]

@@ -185,6 +185,9 @@ fn merge_result(result: &mut CheckResult, other: CheckResult, found: usize, tota
     let is_equipped = was_equipped(result) || was_equipped(&other);
     result.held = total(result.held, other.held);
     add(&mut result.not_checked, other.not_checked, total);
+    for (reason, object) in other.not_checked_objects {
+        result.not_checked_objects.entry(reason).or_insert(object);
+    }
     add(&mut result.not_applicable, other.not_applicable, total);
     add(&mut result.not_exercised, other.not_exercised, total);
     for note in other.notes {

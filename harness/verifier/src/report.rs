@@ -44,8 +44,6 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub locations: BTreeMap<String, Location>,
     /// The server of each webhook, as the host and port of its URL or Service, by `CONFIGURATION/WEBHOOK`.
-    ///
-    /// Findings about webhooks of the same server may have the same cause.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub servers: BTreeMap<String, String>,
     /// The URL at which each webhook was called, without a query, by `CONFIGURATION/WEBHOOK`.
@@ -158,9 +156,7 @@ pub struct CheckResult {
     pub webhook: String,
     /// The overall verdict of the check about the webhook.
     pub verdict: Tally,
-    /// The number of objects for which the assertion held.
-    ///
-    /// If the check does not examine objects, the number of runs in which the assertion held.
+    /// The number of objects or, if the check does not examine objects, of runs for which the assertion held.
     pub held: u64,
     /// Whether the check could not run for a reason other than the webhook, and was not requested by ID.
     ///
@@ -169,6 +165,9 @@ pub struct CheckResult {
     pub unequipped: bool,
     /// The reasons why the check could not be completed, with counts.
     pub not_checked: BTreeMap<String, u64>,
+    /// The first object that could not be checked, by reason, for the reasons that are about an object.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub not_checked_objects: BTreeMap<String, String>,
     /// The reasons why the check did not apply, with counts.
     pub not_applicable: BTreeMap<String, u64>,
     /// What did not occur although the check judges it, such as a denial, with counts.

@@ -194,11 +194,14 @@ pub(super) fn unexercised_reason(report: &Report, ids: &[&str]) -> String {
     format!("{}; {advice}", reasons.join(" and "))
 }
 
-/// Returns the reasons why the run is incomplete: the checks, the webhook, and the reason.
+/// Returns the reasons why the run is incomplete: the checks, the webhook, and the reason with its first object.
 pub(super) fn incomplete(report: &Report) -> Vec<(Vec<&str>, &str, String)> {
     let mut reasons: Vec<(Vec<&str>, &str, String)> = Vec::new();
     for (check, result) in report.incomplete() {
-        let reason = brief(report, &result.webhook, &most(&result.not_checked));
+        let most = most(&result.not_checked);
+        let object = result.not_checked_objects.get(&most);
+        let first = object.map(|object| format!(" (first for {object})")).unwrap_or_default();
+        let reason = format!("{}{first}", brief(report, &result.webhook, &most));
         let same = |known: &&mut (Vec<&str>, &str, String)| known.1 == result.webhook && known.2 == reason;
         match reasons.iter_mut().find(same) {
             Some((checks, ..)) => checks.push(&check.id),
