@@ -12,6 +12,7 @@ use axum::response::Response;
 use harness::json::text;
 use harness::server::{ApiServer, Authentication, Options};
 use harness::verify::{Recorder, shape};
+use http::StatusCode;
 use kubernetes_api_listener::{Credentials, Listener, Socket};
 use serde_json::{Value, json};
 
@@ -69,14 +70,21 @@ impl RecordingServer {
                     if may_create {
                         told.answer(uri.path(), status.as_u16());
                     }
-                    if !status.is_client_error() && !status.is_server_error() {
+                    let is_creation = may_create && status == StatusCode::CREATED;
+                    if !is_creation && !status.is_client_error() && !status.is_server_error() {
                         return response;
                     }
                     let (parts, body) = response.into_parts();
                     // The server already holds the complete response in memory.
                     let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
-                    let query = uri.query().unwrap_or_default();
-                    told.refused(method.as_str(), uri.path(), query, status.as_u16(), &message(&bytes));
+                    if is_creation {
+                        // A response in protobuf does not name its object.
+                        let object: Result<Value, _> = serde_json::from_slice(&bytes);
+                        object.iter().for_each(|object| told.created(uri.path(), object));
+                    } else {
+                        let query = uri.query().unwrap_or_default();
+                        told.refused(method.as_str(), uri.path(), query, status.as_u16(), &message(&bytes));
+                    }
                     Response::from_parts(parts, Body::from(bytes))
                 }
             }));

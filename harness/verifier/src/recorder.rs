@@ -1,9 +1,12 @@
 //! Records the writes of webhooks to their API server.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::shape;
 
 /// The maximum number of writes to keep. Additional writes are only counted.
 const MAX_WRITES: usize = 1000;
@@ -40,6 +43,8 @@ pub struct Recorder(Arc<Mutex<Writes>>);
 struct Writes {
     all: Log,
     creations: Log,
+    /// The object that each request created last, as its kind and name.
+    created: BTreeMap<String, String>,
     contacts: u64,
     unserved: BTreeSet<Unserved>,
 }
@@ -92,6 +97,22 @@ impl Recorder {
             let mut writes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             writes.creations.push(format!("POST {path}"));
         }
+    }
+
+    /// Records the object that a request created, for the messages of findings.
+    pub fn created(&self, path: &str, object: &Value) {
+        let mut writes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let request = format!("POST {path}");
+        if writes.created.len() < MAX_WRITES || writes.created.contains_key(&request) {
+            writes.created.insert(request, shape::kind_and_name(object));
+        }
+    }
+
+    /// Returns the object that a request created last, such as `ConfigMap default/log`.
+    ///
+    /// `request` is a write as [`Self::since`] returns it.
+    pub fn last_created(&self, request: &str) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).created.get(request).cloned()
     }
 
     /// Records an error response if the server does not serve the request.
@@ -227,6 +248,12 @@ mod tests {
         }
         assert_eq!(recorder.creations_since(mark), [format!("POST {path}")]);
         assert_eq!((recorder.creations_mark(), recorder.mark()), (1, 3));
+        assert_eq!(recorder.last_created(&format!("POST {path}")), None);
+        for name in ["one", "two"] {
+            let metadata = serde_json::json!({"namespace": "a", "name": name});
+            recorder.created(path, &serde_json::json!({"kind": "ConfigMap", "metadata": metadata}));
+        }
+        assert_eq!(recorder.last_created(&format!("POST {path}")).as_deref(), Some("ConfigMap a/two"));
     }
 
     #[test]

@@ -112,8 +112,13 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
                     sample.operation, sample.resource.resource, sample.name
                 )
             });
-            let message =
-                format!("in {} {runs}{tried}, the webhook wrote {times}, first {first}", samples.len());
+            let recorder = webhook_probe.settings.recorder.as_ref();
+            let created = recorder.and_then(|recorder| recorder.last_created(&first));
+            let created = created.map(|object| format!(", which created {object}")).unwrap_or_default();
+            let message = format!(
+                "in {} {runs}{tried}, the webhook wrote {times}, first {first}{created}",
+                samples.len()
+            );
             let violation = Violation::new("writes on dry runs", message);
             violations.push(violation.with_steps(dry_outcomes.first().cloned()));
         }
