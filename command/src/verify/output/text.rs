@@ -47,6 +47,9 @@ pub(crate) fn text(report: &Report, lists_checks: bool, code: ExitCode, hidden_n
         let (webhook, words) = (OneLine(webhook), OneLine(words));
         let _ = writeln!(text, "{webhook}: {style}{words}{style:#}{counts}{passed}");
     }
+    if let Some(shared) = shared(report) {
+        let _ = writeln!(text, "{FAINT}{shared}{FAINT:#}");
+    }
     findings(&mut text, report);
     added(&mut text, report);
     let left_out = remarks::left_out(report).filter(|_| lists_checks);
@@ -72,15 +75,25 @@ pub(crate) fn text(report: &Report, lists_checks: bool, code: ExitCode, hidden_n
     text
 }
 
-/// Appends the findings by descending severity, and those of the same severity by webhook.
+/// Explains why the lines of the webhooks count more findings than the report lists, or returns `None` if they do not.
+pub(super) fn shared(report: &Report) -> Option<String> {
+    let shared = report.new_findings().filter(|(_, finding)| finding.webhooks.len() > 1).count();
+    match shared {
+        0 => None,
+        1 => Some("1 finding counts for several webhooks, and is listed once".to_owned()),
+        _ => Some(format!("{shared} findings count for several webhooks, and are listed once")),
+    }
+}
+
+/// Appends the findings by descending severity, and those of the same severity by check.
 ///
 /// The first finding of each check explains why the check matters.
 fn findings(text: &mut String, report: &Report) {
     let mut findings: Vec<(&CheckReport, &Finding)> = report.new_findings().collect();
     // A finding of several webhooks is listed once, and findings about all webhooks together come last.
-    findings.sort_by_key(|(_, finding)| {
+    findings.sort_by_key(|(check, finding)| {
         let webhooks: Vec<&String> = finding.webhooks.keys().collect();
-        (std::cmp::Reverse(finding.severity), finding.webhook() == TOGETHER, webhooks)
+        (std::cmp::Reverse(finding.severity), finding.webhook() == TOGETHER, &check.id, webhooks)
     });
     let mut explained = BTreeSet::new();
     for (check, found) in findings {
