@@ -157,7 +157,10 @@ fn text_output_shows_the_position_of_an_error_and_the_value_of_each_part() {
     assert_eq!(code(&output), Some(1));
     let shown = text(&output);
     assert!(shown.contains("resulted in error: no such key: missing"), "{shown}");
-    assert!(shown.contains("| true && object.data.missing == 'x'\n         | ........^\n"), "{shown}");
+    assert!(
+        shown.contains("| true && object.data.missing == 'x'\n         | ....................^^^^^^^\n"),
+        "{shown}"
+    );
 
     let output = cel(&path, &["object.data.size() + 1 == 2", "-f", "settings.yaml", "--each"]);
     let shown = text(&output);
@@ -289,4 +292,23 @@ spec:
     let output = cel(&folder, &["--policy", "both.yaml", "-f", "pod.yaml"]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("the matchConstraints of the policies do not match the request"), "{errors}");
+}
+
+#[test]
+fn failed_part_of_an_expression_is_marked() {
+    let (_folder, path) = folder();
+    let before = "object.data.stage == 'test' && object.data.";
+    let output = cel(&path, &[&format!("{before}none == 'a'"), "-f", "settings.yaml"]);
+    let marked = format!("| {}^^^^\n", ".".repeat(before.len()));
+    assert!(text(&output).contains(&marked), "{}", text(&output));
+}
+
+#[test]
+fn existing_namespace_is_the_namespace_object() {
+    let (_folder, path) = folder();
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: demo, labels: {team: blue}}\n";
+    std::fs::write(path.join("namespace.yaml"), namespace).unwrap();
+    let expression = "namespaceObject.metadata.labels.team == 'blue'";
+    let output = cel(&path, &[expression, "-f", "settings.yaml", "--with", "namespace.yaml", "-o", "json"]);
+    assert_eq!(reports(&output)[0]["value"], true);
 }

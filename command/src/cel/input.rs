@@ -25,6 +25,22 @@ pub(super) struct Given {
     pub(super) existing: Vec<Json>,
 }
 
+impl Given {
+    /// Returns the value of `namespaceObject`: the object on the command line, or the existing Namespace of the request.
+    fn namespace_object(&mut self, request_namespace: &str) -> Option<Json> {
+        let given = self.namespace_object.take().map(|document| document.object);
+        given.or_else(|| {
+            let is_it = |object: &&Json| {
+                let text = |path: &[&str]| json::text(object, path);
+                text(&["kind"]) == "Namespace"
+                    && text(&["apiVersion"]) == "v1"
+                    && text(&["metadata", "name"]) == request_namespace
+            };
+            self.existing.iter().find(is_it).cloned()
+        })
+    }
+}
+
 /// The input for evaluating an expression.
 pub(super) struct Input {
     attributes: Attributes,
@@ -68,7 +84,7 @@ struct Request {
 
 impl Input {
     /// Builds the input for a request that creates, updates, or deletes the object.
-    pub(super) fn of_objects(given: Given, user: UserInfo, namespace: &str) -> Result<Self, Failure> {
+    pub(super) fn of_objects(mut given: Given, user: UserInfo, namespace: &str) -> Result<Self, Failure> {
         let (operation, options) = match (&given.object, &given.old_object) {
             (Some(_), Some(_)) => (Operation::Update, "UpdateOptions"),
             (None, Some(_)) => (Operation::Delete, "DeleteOptions"),
@@ -89,7 +105,7 @@ impl Input {
             dry_run: false,
             user,
         };
-        for (document, is_old) in [(given.old_object, true), (given.object, false)] {
+        for (document, is_old) in [(given.old_object.take(), true), (given.object.take(), false)] {
             let Some(Document { place, object }) = document else { continue };
             let kind = GroupVersionKind::from_object(&object);
             let object = if cluster_fixture.resource_of(&kind).is_some() {
@@ -115,7 +131,8 @@ impl Input {
             if is_old { attributes.old_object = object } else { attributes.object = object }
         }
         let kind = attributes.kind.clone();
-        Ok(Self::new(attributes, kind, given.namespace_object, cluster_fixture, notes))
+        let namespace_object = given.namespace_object(&attributes.namespace);
+        Ok(Self::new(attributes, kind, namespace_object, cluster_fixture, notes))
     }
 
     /// Returns the request, and the cluster with the objects that exist.
@@ -124,7 +141,7 @@ impl Input {
     }
 
     /// Builds the input from the request in an `AdmissionReview`.
-    pub(super) fn of_review(review: Document, given: Given) -> Result<Self, Failure> {
+    pub(super) fn of_review(review: Document, mut given: Given) -> Result<Self, Failure> {
         let Document { place, object: mut review } = review;
         let request = review.get_mut("request").map(Json::take).ok_or_else(|| {
             place.failure("expected an AdmissionReview with `request`, as API servers send it to webhooks")
@@ -138,20 +155,21 @@ impl Input {
             kind: request.original_kind.unwrap_or_else(|| request.kind.clone()),
             namespace: request.namespace,
             name: request.name,
-            object: given.object.map(|document| document.object).or(request.object),
-            old_object: given.old_object.map(|document| document.object).or(request.old_object),
+            object: given.object.take().map(|document| document.object).or(request.object),
+            old_object: given.old_object.take().map(|document| document.object).or(request.old_object),
             options: request.options,
             dry_run: request.dry_run,
             user: request.user_info,
         };
         let cluster_fixture = ClusterFixture::new(&given.existing);
-        Ok(Self::new(attributes, request.kind, given.namespace_object, cluster_fixture, Vec::new()))
+        let namespace_object = given.namespace_object(&attributes.namespace);
+        Ok(Self::new(attributes, request.kind, namespace_object, cluster_fixture, Vec::new()))
     }
 
     fn new(
         attributes: Attributes,
         kind: GroupVersionKind,
-        namespace_object: Option<Document>,
+        namespace_object: Option<Json>,
         cluster_fixture: ClusterFixture,
         notes: Vec<String>,
     ) -> Self {
@@ -159,11 +177,16 @@ impl Input {
             built_in: cluster_fixture.is_built_in(&kind),
             attributes,
             kind,
-            namespace_object: namespace_object.map(|document| document.object),
+            namespace_object,
             authorizer: cluster_fixture.authorizer(),
             cluster_fixture,
             notes,
         }
+    }
+
+    /// Removes the value of `namespaceObject`, and returns whether it had one.
+    pub(super) fn clear_namespace_object(&mut self) -> bool {
+        self.namespace_object.take().is_some()
     }
 
     /// Returns the variables. Each is created on first use; `request` caches the variable of that name.

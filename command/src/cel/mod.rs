@@ -52,14 +52,15 @@ pub(crate) struct Cel {
     /// unless --filename and --old specify them [default: a request that creates, updates, or deletes the object]
     #[arg(long, value_name = "FILE", help_heading = "Variables", conflicts_with_all = ["user", "groups"])]
     request: Option<PathBuf>,
-    /// Read the variable namespaceObject from this file; in match conditions of webhooks it is null
+    /// Read the variable namespaceObject from this file [default: the Namespace of the request, if --with contains it; null
+    /// in match conditions of webhooks]
     #[arg(long, value_name = "FILE", help_heading = "Variables")]
     namespace_object: Option<PathBuf>,
     /// Read the variable params of a policy from this file
     #[arg(long, value_name = "FILE", help_heading = "Variables", requires = "policy")]
     param: Option<PathBuf>,
-    /// Read objects that exist in the cluster from these files: custom resource definitions, and the roles and bindings
-    /// that authorizer uses
+    /// Read objects that exist in the cluster from these files: custom resource definitions, the roles and bindings that
+    /// authorizer uses, and the Namespace for namespaceObject
     #[arg(long = "with", value_name = "FILE", help_heading = "Variables")]
     existing: Vec<PathBuf>,
     /// Make the request as this user [default: kubernetes-admin]
@@ -134,7 +135,17 @@ struct Expression {
 impl Cel {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let expressions = self.all_expressions()?;
-        let input = self.input()?;
+        let mut input = self.input()?;
+        if !self.configurations.is_empty() && self.namespace_object.is_none() {
+            let uses_it = expressions.iter().any(|expression| expression.text.contains("namespaceObject"));
+            if input.clear_namespace_object() && uses_it {
+                input.notes.push(
+                    "namespaceObject is null, because kube-apiserver does not pass the Namespace to match conditions of \
+                     webhooks"
+                        .to_owned(),
+                );
+            }
+        }
         for note in &input.notes {
             screen::status!("note: {}", output::one_line(note));
         }

@@ -1,6 +1,7 @@
 //! Reports the result of an expression as text, JSON, or YAML.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use kubernetes_cel::environment::Environment;
 use kubernetes_cel::function::Error;
@@ -39,9 +40,9 @@ pub(super) struct Report<'a> {
     /// The error of the evaluation.
     #[serde(skip_serializing_if = "Option::is_none")]
     run_error: Option<String>,
-    /// The byte offset of the failed part in the expression.
+    /// The bytes of the expression that failed.
     #[serde(skip)]
-    failed_at: Option<usize>,
+    failed_at: Option<Range<usize>>,
     /// The values of the expression's parts, in the order in which they were evaluated.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     each: Vec<Each>,
@@ -112,7 +113,7 @@ impl<'a> Report<'a> {
         }
         if let Err(error) = &evaluation.value {
             let is_it = |it: &&Observation<'_>| it.value.as_ref().is_err_and(|found| found == error);
-            self.failed_at = observations.iter().find(is_it).map(|first| first.start);
+            self.failed_at = observations.iter().find(is_it).map(|first| failed_part(first, error));
         }
         if each {
             self.each = each_of(&observations);
@@ -141,13 +142,16 @@ impl<'a> Report<'a> {
         }
         if let Some(error) = &self.run_error {
             line("error", error);
-            if let Some((before, from)) = self.failed_at.and_then(|start| self.expr.split_at_checked(start)) {
+            if let Some(failed) = &self.failed_at
+                && let Some((before, from)) = self.expr.split_at_checked(failed.start)
+            {
                 let head = before.rsplit('\n').next().unwrap_or_default();
                 let tail = from.lines().next().unwrap_or_default();
                 line("", &format_args!("| {head}{tail}"));
                 line("", &format_args!("| {}^", ".".repeat(head.chars().count())));
             }
         }
+                let part = tail.get(..failed.len()).unwrap_or(tail);
         if let Some(result_type) = &self.result_type {
             line("type", result_type);
         }
@@ -179,6 +183,14 @@ impl<'a> Report<'a> {
 /// The cost of a part is the increase in the total cost since the observation of the part's last operand.
 fn each_of(observations: &[Observation<'_>]) -> Vec<Each> {
     let mut each: Vec<(usize, Each)> = Vec::new();
+/// Returns the bytes of the expression that an error is about: the missing key, or else the whole part that failed.
+fn failed_part(failed: &Observation<'_>, error: &Error) -> Range<usize> {
+    let end = failed.start + failed.text.len();
+    let message = error.to_string();
+    let key = message.strip_prefix("no such key: ").filter(|key| failed.text.ends_with(key));
+    key.map_or(failed.start, |key| end - key.len())..end
+}
+
     let mut before = 0;
     for Observation { text, start, value, cost, .. } in observations {
         let own = cost.saturating_sub(before);
