@@ -62,13 +62,13 @@ fn expressions_have_the_types_values_costs_and_errors_of_kubernetes() {
     let arguments: Vec<&str> = known.iter().copied().chain(["-o", "json"]).collect();
     let (_folder, path) = folder();
     for report in reports(&cel(&path, &arguments)) {
-        let expression = report["expr"].as_str().unwrap();
+        let expression = report["expression"].as_str().unwrap();
         let expected = &expected[expression];
         assert_eq!(report["type"], expected["type"], "{expression}");
         assert_eq!(report["cost"], expected["cost"], "{expression}");
         assert_eq!(report["value"], expected["value"]["bool"], "{expression}");
-        assert_eq!(report["compile_error"], expected["compile_error"], "{expression}");
-        assert_eq!(report["run_error"].is_null(), expected["run_error"].is_null(), "{expression}");
+        assert_eq!(report["compileError"], expected["compile_error"], "{expression}");
+        assert_eq!(report["runError"].is_null(), expected["run_error"].is_null(), "{expression}");
     }
 }
 
@@ -142,10 +142,10 @@ fn conditions_of_a_configuration_are_evaluated_and_must_be_bool() {
     assert_eq!((reports.len(), code(&output)), (2, Some(1)));
     assert_eq!(
         reports[0],
-        json!({"webhook": "w.example.com", "condition": "staged", "expr": "object.data.stage == 'test'",
+        json!({"webhook": "w.example.com", "condition": "staged", "expression": "object.data.stage == 'test'",
             "type": "bool", "value": true, "cost": 4})
     );
-    assert_eq!(reports[1]["compile_error"], "must evaluate to bool but got string");
+    assert_eq!(reports[1]["compileError"], "must evaluate to bool but got string");
     std::fs::write(path.join("none.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n").unwrap();
     assert_eq!(code(&cel(&path, &["-c", "none.yaml"])), Some(4));
 }
@@ -279,7 +279,7 @@ spec:
     assert_eq!(code(&output), Some(1), "{output:?}");
     let reports = reports(&output);
     assert_eq!(reports[0]["result"], "changed the object", "{reports:?}");
-    let error = reports[1]["run_error"].as_str().unwrap();
+    let error = reports[1]["runError"].as_str().unwrap();
     assert!(error.starts_with("JSON Patch: "), "{error}");
     // Each of several policies is evaluated for the original object.
     std::fs::write(folder.join("both.yaml"), format!("{policy}---{POLICY}")).unwrap();

@@ -420,7 +420,7 @@ fn reports_are_written_also_when_a_scenario_fails() {
         .iter()
         .map(|step| step["status"].as_str().unwrap())
         .collect();
-    assert_eq!(statuses, ["passed", "failed", "not-reached"]);
+    assert_eq!(statuses, ["passed", "failed", "notReached"]);
 
     let junit = read(&junit);
     assert!(

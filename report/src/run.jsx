@@ -7,8 +7,8 @@ const STATUS = {
   passed: ["good", "passed"],
   failed: ["bad", "failed"],
   skipped: ["none", "skipped"],
-  "not-run": ["none", "not run"],
-  "not-reached": ["none", "not reached"],
+  notRun: ["none", "not run"],
+  notReached: ["none", "not reached"],
 };
 
 const Status = ({ status }) => {
@@ -40,7 +40,7 @@ export function Run({ report, focus }) {
         {counts.flaky > 0 && <><Badge tone="warn">{counts.flaky} flaky</Badge>{" "}</>}
         {counts.unsupported > 0 && <><Badge tone="warn">{counts.unsupported} not supported</Badge>{" "}</>}
         {counts.skipped > 0 && <><Badge>{counts.skipped} skipped</Badge>{" "}</>}
-        {counts.not_run > 0 && <><Badge>{counts.not_run} not run</Badge>{" "}</>}
+        {counts.notRun > 0 && <><Badge>{counts.notRun} not run</Badge>{" "}</>}
         <span class="muted"><Text>{`on target ${report.target}, ${duration(report.seconds * 1000)}, admit ${report.admit}`}</Text></span>
       </p>
       {report.warnings?.map((warning, at) => (

@@ -22,10 +22,12 @@ use crate::{ExitCode, Failure, screen};
 
 /// An evaluated expression of a policy.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Evaluated {
     policy: String,
     /// The part of the policy that contains the expression, such as `validation 0`.
     field: String,
+    #[serde(rename = "expression")]
     expr: String,
     /// The value in short form.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -16,6 +16,7 @@ use super::input::InputVariables;
 
 /// The report about one expression. Empty fields are omitted.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Report<'a> {
     /// The name of the webhook that contains the match condition.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -24,6 +25,7 @@ pub(super) struct Report<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     condition: Option<&'a str>,
     /// The source text of the expression.
+    #[serde(rename = "expression")]
     expr: &'a str,
     /// The static type of the expression.
     #[serde(skip_serializing_if = "Option::is_none", rename = "type")]
@@ -50,8 +52,10 @@ pub(super) struct Report<'a> {
 
 /// An evaluated part of an expression.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Each {
     /// The source text of the part.
+    #[serde(rename = "expression")]
     expr: String,
     /// The number of times that the part was evaluated: in a loop, more than once.
     times: u64,
@@ -147,11 +151,12 @@ impl<'a> Report<'a> {
             {
                 let head = before.rsplit('\n').next().unwrap_or_default();
                 let tail = from.lines().next().unwrap_or_default();
+                let part = tail.get(..failed.len()).unwrap_or(tail);
                 line("", &format_args!("| {head}{tail}"));
-                line("", &format_args!("| {}^", ".".repeat(head.chars().count())));
+                let (before, marks) = (head.chars().count(), part.chars().count().max(1));
+                line("", &format_args!("| {}{}", ".".repeat(before), "^".repeat(marks)));
             }
         }
-                let part = tail.get(..failed.len()).unwrap_or(tail);
         if let Some(result_type) = &self.result_type {
             line("type", result_type);
         }
@@ -178,11 +183,6 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Returns the evaluated parts.
-///
-/// The cost of a part is the increase in the total cost since the observation of the part's last operand.
-fn each_of(observations: &[Observation<'_>]) -> Vec<Each> {
-    let mut each: Vec<(usize, Each)> = Vec::new();
 /// Returns the bytes of the expression that an error is about: the missing key, or else the whole part that failed.
 fn failed_part(failed: &Observation<'_>, error: &Error) -> Range<usize> {
     let end = failed.start + failed.text.len();
@@ -191,6 +191,11 @@ fn failed_part(failed: &Observation<'_>, error: &Error) -> Range<usize> {
     key.map_or(failed.start, |key| end - key.len())..end
 }
 
+/// Returns the evaluated parts.
+///
+/// The cost of a part is the increase in the total cost since the observation of the part's last operand.
+fn each_of(observations: &[Observation<'_>]) -> Vec<Each> {
+    let mut each: Vec<(usize, Each)> = Vec::new();
     let mut before = 0;
     for Observation { text, start, value, cost, .. } in observations {
         let own = cost.saturating_sub(before);

@@ -64,6 +64,7 @@ pub(super) struct Explanation {
     pub(super) binding: Option<String>,
     /// The kind of the objects that the conversion webhook converts.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "convertedKind")]
     pub(super) converts: Option<String>,
     /// The URL of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,8 +79,10 @@ pub(super) struct Explanation {
     /// What happened to the request, usually because of the failure policy.
     pub(super) consequence: &'static str,
     /// The most common reasons for the error.
+    #[serde(rename = "commonCauses")]
     pub(super) usually: Vec<String>,
     /// The commands for diagnosis.
+    #[serde(rename = "commands")]
     pub(super) look: Vec<String>,
     /// The Kubernetes file or Go package that contains the message, if the message was not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -44,6 +44,7 @@ pub(super) struct Run {
 
 /// The number of scenarios with each result.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Counts {
     pub(super) passed: u64,
     pub(super) failed: u64,

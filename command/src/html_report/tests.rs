@@ -19,8 +19,8 @@ fn run(text: &str) -> Value {
     let attempt = json!({"status": "failed", "seconds": 0.1, "trouble": text, "steps": [step]});
     let scenario = json!({"name": text, "line": 1, "tags": [text], "status": "failed", "flaky": false, "attempts": [attempt]});
     json!({
-        "version": 1, "admit": text, "target": text, "seconds": 0.1, "audit_checks_not_made": 0,
-        "counts": {"passed": 0, "failed": 1, "flaky": 0, "unsupported": 0, "skipped": 0, "not_run": 0},
+        "version": 1, "admit": text, "target": text, "seconds": 0.1, "auditChecksNotMade": 0,
+        "counts": {"passed": 0, "failed": 1, "flaky": 0, "unsupported": 0, "skipped": 0, "notRun": 0},
         "features": [{"path": text, "name": text, "scenarios": [scenario], "rules": []}],
     })
 }

@@ -5,15 +5,15 @@
 //!
 //! - `admit`: the version of the command; `target`: `in-process`, `envtest`, or `cluster`;
 //! - `seconds`: the duration, here and in the objects below;
-//! - `counts`: `passed`, `flaky` (among the passed), `failed`, `unsupported` (among the failed), `skipped`, `not_run`;
-//! - `audit_checks_not_made`: the number of audit annotation checks skipped on a target without an audit log;
+//! - `counts`: `passed`, `flaky` (among the passed), `failed`, `unsupported` (among the failed), `skipped`, `notRun`;
+//! - `auditChecksNotMade`: the number of audit annotation checks skipped on a target without an audit log;
 //! - `warnings`: the warnings about the whole run, if any;
 //! - `features`: each with `path`, `name`, `scenarios` (those outside of rules), and `rules` (each with `name`, `line`,
 //!   `scenarios`);
-//! - a scenario: `name`, `line`, `tags`, `status` (`passed`, `failed`, `skipped`, `not-run`), `flaky`, `reason` (if
+//! - a scenario: `name`, `line`, `tags`, `status` (`passed`, `failed`, `skipped`, `notRun`), `flaky`, `reason` (if
 //!   skipped), and `attempts`, oldest first: `status`, `seconds`, `trouble` (an error outside of the steps), and
 //!   `steps`, starting with those of the backgrounds;
-//! - a step: `keyword`, `text`, `line`, `argument` (the lines of the doc string or table, if any), `status` (`passed`, `failed`, `not-reached`), `seconds`, `message` (if failed),
+//! - a step: `keyword`, `text`, `line`, `argument` (the lines of the doc string or table, if any), `status` (`passed`, `failed`, `notReached`), `seconds`, `message` (if failed),
 //!   and `notes`: the calls and decisions that the step made, one line each.
 
 use serde::Serialize;
@@ -33,6 +33,7 @@ pub(super) fn document(record: &Record, circumstances: Circumstances<'_>) -> Str
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Report<'a> {
     version: u32,
     admit: &'static str,
@@ -46,6 +47,7 @@ struct Report<'a> {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Counts {
     passed: usize,
     flaky: usize,
@@ -56,6 +58,7 @@ struct Counts {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Feature<'a> {
     path: &'a str,
     name: &'a str,
@@ -64,6 +67,7 @@ struct Feature<'a> {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Rule<'a> {
     name: &'a str,
     line: usize,
@@ -71,6 +75,7 @@ struct Rule<'a> {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Scenario<'a> {
     name: &'a str,
     line: usize,
@@ -83,6 +88,7 @@ struct Scenario<'a> {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct AttemptReport<'a> {
     status: &'static str,
     seconds: f64,
@@ -92,6 +98,7 @@ struct AttemptReport<'a> {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Step<'a> {
     keyword: &'a str,
     text: &'a str,
@@ -162,7 +169,7 @@ impl<'a> Feature<'a> {
 impl<'a> Scenario<'a> {
     fn new(record: &'a ScenarioRecord) -> Self {
         let (status, reason) = match &record.outcome {
-            Outcome::NotRun => ("not-run", None),
+            Outcome::NotRun => ("notRun", None),
             Outcome::Skipped(reason) => ("skipped", Some(reason.as_str())),
             Outcome::Passed => ("passed", None),
             Outcome::Failed => ("failed", None),
@@ -202,7 +209,7 @@ impl<'a> AttemptReport<'a> {
 impl<'a> Step<'a> {
     fn new(planned: &'a PlannedStep, record: &'a StepRecord) -> Self {
         let status = match &record.outcome {
-            StepOutcome::NotReached => "not-reached",
+            StepOutcome::NotReached => "notReached",
             StepOutcome::Passed => "passed",
             StepOutcome::Failed(_) => "failed",
         };
