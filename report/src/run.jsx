@@ -135,17 +135,23 @@ function Step({ step }) {
 
 const EXPECTED = /^(?:(.*?):? )??expected (.+?), (?:found|but it was|but found|but) (.+)$/s;
 
-/** The message of a failed step, with the expected and the actual value next to each other if it names both. */
+/**
+ * The message of a failed step. A line with an expected and an actual value is a row of a table, and only the other lines
+ * are shown as text.
+ */
 function Failure({ message }) {
-  const rows = message.split("\n").map((text) => EXPECTED.exec(text.trim())).filter(Boolean);
+  const lines = message.split("\n").map((text) => ({ text, row: EXPECTED.exec(text.trim()) }));
+  const rows = lines.map(({ row }) => row).filter(Boolean);
+  const rest = lines.filter(({ row }) => !row).map(({ text }) => text).join("\n").trimEnd();
+  const hasNames = rows.some(([, of]) => of);
   return (
     <>
       {rows.length > 0 && (
-        <Table caption="Expected and actual" columns={["About", "Expected", "Actual"]} class="changes">
+        <Table caption="Expected and actual" columns={hasNames ? ["Field", "Expected", "Actual"] : ["Expected", "Actual"]} class="changes">
           <tbody>
             {rows.map(([, of, expected, actual], index) => (
               <tr key={index}>
-                <th scope="row"><code>{visible(of ?? "")}</code></th>
+                {hasNames && <th scope="row"><code>{visible(of ?? "")}</code></th>}
                 <td class="ins"><code class="block">{visible(expected)}</code></td>
                 <td class="del"><code class="block">{visible(actual)}</code></td>
               </tr>
@@ -155,7 +161,7 @@ function Failure({ message }) {
       )}
       {rows.map(([, , expected, actual], index) =>
         expected.length + actual.length > 200 && <Diff key={index} from={actual} to={expected} label="From the actual to the expected value" />)}
-      <Pre label="Why the step failed">{message}</Pre>
+      {rest && <Pre label="Why the step failed">{rest}</Pre>}
     </>
   );
 }
