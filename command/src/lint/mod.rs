@@ -297,7 +297,8 @@ fn sentence(advice: &str) -> String {
 fn configuration_name(object: &Value) -> Option<String> {
     let kind = text(object, &["kind"]);
     let ends = ["WebhookConfiguration", "AdmissionPolicy", "AdmissionPolicyBinding"];
-    let is_configuration = ends.iter().any(|end| kind.ends_with(end));
+    let is_configuration = text(object, &["apiVersion"]).starts_with("admissionregistration.k8s.io/")
+        && ends.iter().any(|end| kind.ends_with(end));
     is_configuration.then(|| text(object, &["metadata", "name"]).to_owned())
 }
 
@@ -339,4 +340,23 @@ fn read(paths: &[PathBuf]) -> Result<Vec<Located>, Failure> {
         }
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_kinds_of_the_api_group_are_configurations() {
+        let name = |api_version: &str, kind: &str| {
+            configuration_name(&json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}}))
+        };
+        for kind in ["MutatingWebhookConfiguration", "ValidatingAdmissionPolicyBinding"] {
+            assert_eq!(name("admissionregistration.k8s.io/v1", kind).as_deref(), Some("a"), "{kind}");
+            assert_eq!(name("example.com/v1", kind), None, "{kind}");
+        }
+        assert_eq!(name("admissionregistration.k8s.io/v1", "Other"), None);
+    }
 }
