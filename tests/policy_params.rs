@@ -107,7 +107,7 @@ fn kube_apiserver_finds_params_after_the_scenarios_with_params_ended() {
     let feature = folder.path().join("params.feature");
     fs::write(&feature, format!("Feature: Params\n{}", scenarios.join("\n"))).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_admit"))
-        .args(["run", "--quiet", "--target", "envtest", "--concurrency", "1"])
+        .args(["run", "--quiet", "--target", "envtest", "--jobs", "1"])
         .arg(&feature)
         .output()
         .unwrap();

@@ -77,7 +77,7 @@ fn complains(arguments: &[&str], status: i32, expected: &Expect) {
 #[test]
 fn scenarios_that_pass_are_shown_with_their_steps_and_counted() {
     prints(
-        &["run", "tests/features/passes.feature", "--concurrency", "1"],
+        &["run", "tests/features/passes.feature", "--jobs", "1"],
         0,
         &expect![[r#"
             Feature: Passing steps  tests/features/passes.feature
@@ -136,7 +136,7 @@ fn a_scenario_without_steps_is_a_mistake() {
 #[test]
 fn quiet_shows_only_what_failed() {
     prints(
-        &["run", "-q", "--concurrency", "1", "tests/features/passes.feature", "tests/features/fails.feature"],
+        &["run", "-q", "--jobs", "1", "tests/features/passes.feature", "tests/features/fails.feature"],
         1,
         &expect![[r#"
 

@@ -8,7 +8,7 @@ use crate::run::prints;
 #[expect(clippy::too_many_lines, reason = "the output of one run")]
 fn assertions_that_cannot_fail_are_rejected() {
     prints(
-        &["run", "tests/features/vacuous.feature", "--concurrency", "1"],
+        &["run", "tests/features/vacuous.feature", "--jobs", "1"],
         1,
         &expect![[r#"
             Feature: Assertions that cannot fail  tests/features/vacuous.feature

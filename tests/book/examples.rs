@@ -263,8 +263,8 @@ fn every_command_line_of_the_documentation_works() {
 #[test]
 fn unknown_options_are_noticed() {
     assert!(!run(&["run", "--no-such-option", "--help"]).status.success());
-    assert!(!run(&["run", "--concurrency", "many", "--help"]).status.success());
-    assert!(run(&["run", "--concurrency", "4", "--help"]).status.success());
+    assert!(!run(&["run", "--jobs", "many", "--help"]).status.success());
+    assert!(run(&["run", "--jobs", "4", "--help"]).status.success());
 }
 
 #[test]

@@ -336,7 +336,7 @@ fn a_bad_input_is_named_with_its_file_and_line() {
             2,
             &["conditions.yaml:1: ", "matchConditions[0].expression", "must evaluate to bool but got dyn"],
         ),
-        ("-f pod.yaml", 2, &["--configurations"]),
+        ("-f pod.yaml", 2, &["--configuration"]),
         ("-f - -c -", 2, &["standard input can be read only once"]),
         ("-f pod.yaml -c good.yaml --service x", 2, &["expected NAMESPACE/NAME=HOST:PORT"]),
         (

@@ -173,7 +173,7 @@ fn admission(folder: &Path, mutating: &str, validating: &str) -> String {
 /// Runs `authentication.feature` in `folder` with a configuration file.
 async fn run(folder: &Path, target: &str, configuration: &Path) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
-    command.args(["run", "authentication.feature", "--concurrency", "1", "--target", target]);
+    command.args(["run", "authentication.feature", "--jobs", "1", "--target", target]);
     command.arg("--admission-control-config-file").arg(configuration);
     command.current_dir(folder).env("NO_COLOR", "1");
     // Credential plugins are searched in PATH.

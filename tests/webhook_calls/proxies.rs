@@ -129,7 +129,7 @@ fn write(folder: &Path, situations: &[Situation], webhook: &FakeWebhook) {
 
 async fn run(folder: &Path, target: &str, proxy: &str) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
-    command.args(["run", "proxies.feature", "--concurrency", "1", "--target", target]);
+    command.args(["run", "proxies.feature", "--jobs", "1", "--target", target]);
     command.current_dir(folder).env("NO_COLOR", "1");
     for name in ["https_proxy", "http_proxy", "HTTP_PROXY", "no_proxy"] {
         command.env_remove(name);

@@ -14,7 +14,7 @@ use crate::{Failure, documents};
 pub(crate) struct FileArguments {
     /// Read fakes from this file, or - for standard input; can be repeated. A manifest with webhook configurations is
     /// replaced by fakes that allow every request
-    #[arg(short, long = "file", visible_alias = "filename", value_name = "FILE", required = true)]
+    #[arg(short, long = "filename", alias = "file", value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 }
 

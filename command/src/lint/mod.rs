@@ -42,8 +42,8 @@ pub(crate) struct Lint {
     #[arg(
         short = 'c',
         long = "configuration",
-        visible_short_alias = 'f',
-        visible_aliases = ["filename", "configurations"],
+        short_alias = 'f',
+        aliases = ["filename", "configurations"],
         value_name = "PATH",
         required_unless_present_any = ["list", "explain"],
         num_args = 1..

@@ -27,8 +27,8 @@ pub(crate) struct Review {
     /// of admissionregistration.k8s.io is an error
     #[arg(
         short,
-        long,
-        visible_alias = "configuration",
+        long = "configuration",
+        alias = "configurations",
         value_name = "FILE",
         num_args = 1..,
         required_unless_present_any = ["existing", "fakes", "admission_control_config_file", "record"]

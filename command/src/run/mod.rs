@@ -68,8 +68,8 @@ pub(crate) struct Run {
     name: Option<Regex>,
 
     /// Run at most this many scenarios in parallel [default: 16 in process, 8 on other targets]
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Pace")]
-    concurrency: Option<u16>,
+    #[arg(long, short, alias = "concurrency", short_alias = 'c', value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Pace")]
+    jobs: Option<u16>,
 
     /// Stop after the first failure
     #[arg(long, help_heading = "Pace")]
@@ -249,7 +249,7 @@ impl Run {
     }
 
     fn pace(&self) -> Pace {
-        let concurrency = self.concurrency.unwrap_or(match self.target.target {
+        let concurrency = self.jobs.unwrap_or(match self.target.target {
             TargetKind::InProcess => 16,
             TargetKind::Envtest | TargetKind::Cluster => 8,
         });

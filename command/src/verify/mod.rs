@@ -67,7 +67,7 @@ pub(crate) struct Verify {
     /// or directories, or - for standard input. Other objects in them are stored only in the API server of
     /// --api-server-out. Configurations in the directories that --admission-control-config-file names are verified as
     /// well
-    #[arg(short, long, value_name = "PATH", visible_alias = "configurations", alias = "with", required_unless_present_any = ["context", "list", "explain", "admission_control_config_file"], num_args = 1..)]
+    #[arg(short, long, value_name = "PATH", aliases = ["configurations", "with"], required_unless_present_any = ["context", "list", "explain", "admission_control_config_file"], num_args = 1..)]
     configuration: Vec<PathBuf>,
 
     /// Read the configurations from the cluster of this kubeconfig context; nothing is written to the cluster

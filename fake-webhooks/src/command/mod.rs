@@ -27,7 +27,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// Read fakes from this file, or - for standard input; can be repeated
-    #[arg(short, long = "file", value_name = "FILE", required_unless_present = "admin")]
+    #[arg(short, long = "filename", alias = "file", value_name = "FILE", required_unless_present = "admin")]
     files: Vec<PathBuf>,
     /// Listen on this address instead of the one in the files; port 0 uses a free port
     #[arg(long, value_name = "ADDRESS:PORT")]
