@@ -57,6 +57,7 @@ mod pair_trial;
 mod plan;
 mod plugins;
 mod policies;
+mod policy_order;
 mod progress;
 mod reasons;
 pub mod recorder;

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::violation::{Defect, Violation};
 
-const GROUP: &str = "admissionregistration.k8s.io";
+pub(super) const GROUP: &str = "admissionregistration.k8s.io";
 /// The version whose fields all versions have.
 const VERSION: &str = "admissionregistration.k8s.io/v1";
 

@@ -4,9 +4,9 @@ mod explanation;
 mod matching;
 mod mutating;
 mod params;
-mod single;
 #[cfg(test)]
 mod tests;
+mod without_webhooks;
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use self::matching::Match;
 pub(crate) use self::mutating::select;
 use self::params::ParamsError;
-pub use self::single::{mutate_by, validate_by};
+pub use self::without_webhooks::{matching_everything, mutate_by, mutate_in_order, validate_by};
 use crate::admission_run::{AdmissionRun, Objects};
 use crate::attributes::Attributes;
 use crate::cluster_state::ConversionError;

@@ -21,6 +21,7 @@ mod l15_policy_expressions;
 mod l16_policy_reinvocation;
 mod l17_mutations;
 mod l18_namespaces;
+mod l19_policy_order;
 mod large_object;
 mod match_conditions;
 mod match_outcome;
@@ -244,6 +245,7 @@ pub const STATIC: &[(&Check, &str)] = &[
     (&l16_policy_reinvocation::CHECK, mutating!("what-resources-make-a-policy")),
     (&l17_mutations::CHECK, mutating!("patch-type-apply-configuration")),
     (&l18_namespaces::CHECK, dynamic!("matching-requests-namespaceselector")),
+    (&l19_policy_order::CHECK, mutating!("what-resources-make-a-policy")),
     (&v48_self_lockout::CHECK, practices!("avoid-self-mutation")),
     (&v49_dependency_loop::CHECK, practices!("avoid-dependency-loops")),
     (&v50_system_resources::CHECK, practices!("webhook-limit-scope")),

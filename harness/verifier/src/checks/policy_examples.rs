@@ -2,17 +2,29 @@
 
 use std::sync::Arc;
 
-use kubernetes_admission::attributes::Attributes;
+use kubernetes_admission::attributes::{Attributes, GroupVersionKind};
 use kubernetes_admission::policies::mutate_by;
 use kubernetes_admission::policy::{Definition, MutatingPolicy, PolicyRecord, PolicyRun};
 use kubernetes_api_server::ClusterFixture;
+use serde_json::Value;
 
 use super::match_conditions::requests;
+use super::match_outcome::user;
 use crate::corpus;
+use crate::policies::GROUP;
 
 /// Returns requests that create and update small objects, with and without labels and annotations.
 pub(super) fn example_requests(cluster_fixture: &ClusterFixture) -> impl Iterator<Item = Attributes> {
     corpus::examples(cluster_fixture).flat_map(|object| requests(&object, cluster_fixture))
+}
+
+/// Returns requests that create the objects of manifests, without policies and configurations.
+pub(super) fn own_requests(
+    objects: &[Value],
+    cluster_fixture: &ClusterFixture,
+) -> impl Iterator<Item = Attributes> {
+    let objects = objects.iter().filter(|object| GroupVersionKind::from_object(object).group != GROUP);
+    objects.filter_map(|object| cluster_fixture.create(object.clone(), "default", user("jane", &[])).ok())
 }
 
 /// Returns a policy whose expressions see `params` as null, so that it can be applied without a param.
