@@ -45,8 +45,10 @@ fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
         violations.extend(undefined(object, definition, cluster_fixture, follows));
         let fails = definition.failure_policy == FailurePolicy::Fail;
         // Without the params, expressions may fail that always have a value.
-        if fails && violations.is_empty() && definition.param_kind.is_none() {
-            violations = failing(object, &expressions, cluster_fixture, follows);
+        if fails && definition.param_kind.is_none() {
+            let known: Vec<String> = violations.iter().map(|violation| violation.field.clone()).collect();
+            let failing = failing(object, &expressions, cluster_fixture, follows);
+            violations.extend(failing.into_iter().filter(|violation| !known.contains(&violation.field)));
         }
         violations
     })
@@ -116,6 +118,11 @@ impl PolicyExpression<'_> {
     fn value(&self, known: &KnownFields) -> Option<bool> {
         // Only match conditions see a null `namespaceObject`.
         constant_value(&self.condition, known).filter(|_| !self.text.contains("namespaceObject"))
+    }
+
+    /// Returns whether the expression or a variable that it uses may read the field `key`.
+    fn may_read(&self, key: &str) -> bool {
+        self.text.contains(key) || self.text.contains("variables.")
     }
 
     fn is_literal(&self) -> bool {
@@ -225,25 +232,37 @@ fn failing(
     cluster_fixture: &ClusterFixture,
     follows: &str,
 ) -> Vec<Violation> {
+    let evaluated: Vec<(Attributes, PolicyRun)> = example_requests(cluster_fixture)
+        .filter_map(|request| {
+            let mut run = cluster_fixture.evaluation(request.clone());
+            let record = match &object.parsed {
+                Some(Parsed::Validating(policy)) => validate_by(policy, None, &mut run),
+                Some(Parsed::Mutating(policy)) => mutate_by(policy, None, &mut run),
+                _ => None,
+            };
+            Some((request, single_run(record?)?))
+        })
+        .collect();
+    let validations: Vec<&PolicyExpression<'_>> = expressions.iter().filter(|it| !it.is_condition).collect();
+    let denies = |record: &PolicyRun, index: usize| {
+        record.decisions.get(index).is_some_and(|decision| decision.verdict == Verdict::Denied)
+    };
+    let denies_all = |index: usize| evaluated.iter().all(|(_, record)| denies(record, index));
+    let denying_all: Vec<bool> = (0..validations.len()).map(denies_all).collect();
     let mut violations: Vec<Violation> = Vec::new();
-    for request in example_requests(cluster_fixture) {
-        let mut run = cluster_fixture.evaluation(request.clone());
-        let record = match &object.parsed {
-            Some(Parsed::Validating(policy)) => validate_by(policy, None, &mut run),
-            Some(Parsed::Mutating(policy)) => mutate_by(policy, None, &mut run),
-            _ => None,
-        };
-        let Some(record) = record.and_then(single_run) else { continue };
-        // A denial by another validation takes precedence.
-        if record.decisions.iter().any(|decision| decision.verdict == Verdict::Denied) {
-            continue;
-        }
-        for error in errors(&record, object, expressions) {
+    for (request, record) in &evaluated {
+        for error in errors(record, object, expressions) {
             let reads_null = request.old_object.is_none() && error.text.contains("oldObject");
-            if reads_null || violations.iter().any(|known| known.field == error.field) {
+            // A denial by a validation of the missing field takes precedence. A validation of other fields that denies
+            // all examples, such as one of image digests, says nothing about the missing field.
+            let is_guarded =
+                validations.iter().zip(&denying_all).enumerate().any(|(index, (validation, denies_all))| {
+                    denies(record, index) && (!denies_all || validation.may_read(&error.key))
+                });
+            if reads_null || is_guarded || violations.iter().any(|known| known.field == error.field) {
                 continue;
             }
-            violations.extend(error.violation(&request, follows));
+            violations.extend(error.violation(request, follows));
         }
     }
     violations
