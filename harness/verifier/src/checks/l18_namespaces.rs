@@ -26,7 +26,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 /// The label that the API server sets. A selector may name Namespaces that are not in the manifests.
-const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+pub(super) const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// A label of a Namespace.
 #[derive(Clone, Copy)]

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use kubernetes_admission::config::FailurePolicy;
 use kubernetes_api_server::ClusterFixture;
+use kubernetes_types::json::{at, text};
+use serde_json::Value;
 
+use super::l18_namespaces::NAME_LABEL;
 use super::match_outcome::{self, MatchOutcome, RequestTarget};
 use super::outage;
 use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
@@ -28,6 +31,10 @@ pub(super) const CHECK: Check = Check {
     repeatability: Repeatability::Same,
     probe: Probe::Configuration(run),
 };
+
+/// The advice for a namespaceSelector that excludes `kube-system` by a label that Namespaces do not have.
+const NAME_LABEL_HELP: &str = "Use the key kubernetes.io/metadata.name in the namespaceSelector. It is the only label \
+                               that the API server sets to the name of the Namespace.";
 
 /// The renewal of leases. A webhook that hangs delays it by the webhook's timeout, regardless of the failure policy.
 struct Renewal {
@@ -179,8 +186,24 @@ pub(super) fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observ
             "with failurePolicy {policy}, the webhook is called for {caught}; exclude them with rules or a \
              namespaceSelector"
         );
-        let violation = Violation::new("matches system resources", message).with_severity(severity);
+        let mut violation = Violation::new("matches system resources", message).with_severity(severity);
+        if excludes_by_unset_label(subject) {
+            violation = violation.with_help(NAME_LABEL_HELP);
+        }
         violations.push(violation.with_requests(shown).at("rules"));
     }
     Ok(violations)
+}
+
+/// Returns whether the namespaceSelector names `kube-system` as the value of a label that the API server does not set.
+fn excludes_by_unset_label(subject: &Subject) -> bool {
+    let webhook = subject.configuration.get("webhooks").and_then(|webhooks| webhooks.get(subject.index));
+    let selector = webhook.map_or(&Value::Null, |webhook| at(webhook, &["namespaceSelector"]));
+    let expressions = at(selector, &["matchExpressions"]).as_array().into_iter().flatten();
+    let mut expressions = expressions.filter(|expression| text(expression, &["key"]) != NAME_LABEL);
+    expressions.any(|expression| {
+        at(expression, &["values"])
+            .as_array()
+            .is_some_and(|values| values.iter().any(|value| value == "kube-system"))
+    })
 }
