@@ -10,6 +10,10 @@ check:
     cargo test
     cargo run --quiet -- run
 
+# The tests that `cargo test` reports as ignored because they take long: three of four recorded cases.
+long-tests:
+    cargo test --lib --tests -- --ignored
+
 # The shipped features against etcd and kube-apiserver from KUBEBUILDER_ASSETS.
 envtest *ARGS:
     cargo run --quiet -- run --target envtest {{ARGS}}
