@@ -6,6 +6,8 @@
 //! Commands that need more, such as a cluster, are listed in [`EXCEPTIONS`]; only their arguments are checked.
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
 
 use super::markdown::{self, Block};
 use super::sandbox::{Sandbox, masked, matches};
@@ -234,17 +236,30 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
+/// Tests the pages, as many at a time as there are cores. Returns the results in alphabetical order of the pages.
+fn test_all(pages: &[PathBuf]) -> Vec<(&PathBuf, Tested)> {
+    let queue = Mutex::new(pages.iter());
+    let next = || queue.lock().expect("the queue cannot panic").next();
+    let test_some = || std::iter::from_fn(next).map(|page| (page, test(page))).collect::<Vec<_>>();
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let mut tested: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(test_some)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("the pages can be tested")).collect()
+    });
+    tested.sort_by_key(|(page, _)| *page);
+    tested
+}
+
 #[test]
 fn every_command_line_of_the_documentation_works() {
     let mut problems = Vec::new();
     let mut run = 0;
     let mut exceptions = Vec::new();
-    for page in pages() {
-        let tested = test(&page);
+    for (page, tested) in test_all(&pages()) {
         run += tested.run;
         exceptions.extend(tested.exceptions);
-        if tested.page != read(&page) {
-            std::fs::write(root().join(&page), &tested.page).expect("the page can be written");
+        if tested.page != read(page) {
+            std::fs::write(root().join(page), &tested.page).expect("the page can be written");
         }
         problems.extend(tested.problems);
     }
