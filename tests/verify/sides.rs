@@ -88,6 +88,33 @@ async fn v31_finds_a_spec_that_is_changed_with_the_status() {
 }
 
 #[tokio::test]
+async fn v31_finds_a_status_of_a_scale_that_is_dropped() {
+    let check =
+        verify("V31", vec![setting("deployments/scale", "/status/selector", &json!("app=other"))]).await;
+    finds(&check, &["changes the status on UPDATE of scale"]);
+    assert_eq!(check.findings[0].severity, Severity::Warning, "{check:#?}");
+    passes(&verify("V31", vec![setting("deployments/scale", "/spec/replicas", &json!(3))]).await);
+}
+
+#[tokio::test]
+async fn responses_about_subresources_are_checked_like_those_about_objects() {
+    let tested = || seeing(TestedWebhook::mutating("non-idempotent"), &["UPDATE"], &["statefulsets/scale"]);
+    let check = verify("V01", vec![tested()]).await;
+    finds(&check, &["not idempotent on UPDATE of scale"]);
+    assert_eq!(check.findings[0].request.as_deref(), Some("UPDATE of statefulsets/scale"));
+    let renames = setting("pods/exec", "/kind", &json!("PodAttachOptions"));
+    finds(&verify("V18", vec![renames]).await, &["changes kind on CONNECT of exec"]);
+    let unknown = setting("pods/exec", "/container2", &json!("x"));
+    finds(&verify("V19", vec![unknown]).await, &["sets unknown fields on CONNECT of exec"]);
+    // The corpus contains Evictions, so they are not sent again.
+    let denies =
+        seeing(TestedWebhook::validating("deny: {code: 403}"), &["*"], &["pods/eviction", "nodes/status"]);
+    let expected =
+        ["no message on UPDATE of status", "no message when it cannot decode the object on UPDATE of status"];
+    finds(&verify("V25", vec![denies]).await, &expected);
+}
+
+#[tokio::test]
 async fn v31_finds_a_status_that_is_written_whole() {
     let whole =
         json!({"patch": {"operations": [{"op": "add", "path": "/status", "value": {"message": "checked"}}]}});

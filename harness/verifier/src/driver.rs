@@ -30,6 +30,7 @@ use super::request_context;
 use super::samples::{self, Samples};
 use super::smallest::smallest;
 use super::subject::Subject;
+use super::subresource_probes;
 use super::tried;
 use super::turn::Turns;
 use super::violation::ConversionObservations;
@@ -137,6 +138,7 @@ impl Run<'_> {
         self.effects(&first).await;
         self.objects(begin.into_iter().chain(corpus)).await?;
         self.webhooks().await;
+        self.subresources().await;
         self.shrink().await;
         self.conversions().await;
         self.interventions().await;
@@ -326,6 +328,14 @@ impl Run<'_> {
         let samples = self.requests(&self.samples);
         let webhooks = |probe| if let Probe::Webhook(probe) = probe { Some(probe) } else { None };
         self.alone(&samples, Stage::Webhooks, webhooks).await;
+    }
+
+    /// Runs the checks of single responses on requests for subresources.
+    async fn subresources(&mut self) {
+        let samples = self.requests(&self.samples);
+        for (place, observed) in subresource_probes::run(self.plan, &samples).await {
+            self.finding_log.note(place, None, observed);
+        }
     }
 
     /// Runs the probes that `chosen` selects, one webhook at a time.

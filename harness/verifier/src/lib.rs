@@ -73,6 +73,7 @@ pub mod similar_name;
 mod smallest;
 mod stored;
 pub mod subject;
+mod subresource_probes;
 mod substitutes;
 mod tried;
 mod turn;

@@ -59,7 +59,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
             Some(violation.with_severity(*severity).with_differences(vec![difference]))
         })
         .collect();
-    if object_probe.request.subresource != "status" {
+    if object_probe.request.subresource.is_empty() {
         let status =
             |object: &Value| object.get("status").map_or(json!({}), |status| json!({"status": status}));
         let differences = object_probe.differences(&status(before), &status(&after), Order::Counts);

@@ -112,7 +112,8 @@ fn refused(object_probe: &ObjectProbe<'_>, request: &Attributes, made: &Value) -
 ///
 /// Source: kubernetes plugin/pkg/admission/priority/admission.go, `admitPod`.
 fn priority(request: &Attributes, made: &Value) -> Option<Violation> {
-    let written = request.object.as_ref().filter(|_| request.kind.kind == "Pod")?;
+    let is_stored = request.kind.kind == "Pod" && request.subresource.is_empty();
+    let written = request.object.as_ref().filter(|_| is_stored)?;
     let [before, after] = [written, made].map(|pod| text(pod, &["spec", "priorityClassName"]));
     let priority = at(made, &["spec", "priority"]);
     if after.is_empty()

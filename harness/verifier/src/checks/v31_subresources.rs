@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::requests::{self, Side};
 use super::typical_status::add_status;
 use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
-use crate::comparison::{self, Difference, Order};
+use crate::comparison::{self, Order};
 use crate::corpus;
 use crate::environment::Outcome;
 use crate::rejection;
@@ -68,8 +68,8 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
         let what = format!("{} of {name}", request.operation);
         let kind = format!("{} of {}", request.operation, subresource.name);
         found.add(&name, &what, &kind, requests::failure(&what, &outcome));
-        if subresource.name == "status" && webhook_probe.subject.webhook.phase == Phase::Mutating {
-            found.add(&name, &what, &kind, beyond_the_status(&what, &outcome));
+        if webhook_probe.subject.webhook.phase == Phase::Mutating {
+            found.add(&name, &what, &kind, dropped(&what, &outcome));
             found.add(&name, &what, &kind, lost_status(&what, &outcome));
         }
         let rejected = rejection::rejection(webhook_probe.environment, &what, &outcome, &[]);
@@ -140,26 +140,32 @@ fn served(cluster_fixture: &ClusterFixture) -> impl Iterator<Item = (ServedResou
     })
 }
 
-/// Reports changes to the spec in an update of the status.
-fn beyond_the_status(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
-    let (before, after) = (outcome.request.object.as_ref()?, outcome.object.as_ref()?);
-    let dropped: Vec<Difference> =
-        comparison::differences(before, after, &outcome.request.kind, Order::Counts)
-            .into_iter()
-            .filter(|difference| difference.path.starts_with("spec"))
-            .collect();
+/// Reports changes that the API server drops: changes to the spec on `/status`, and to the status of a Scale.
+fn dropped(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
+    let Attributes { object, kind, subresource, .. } = &outcome.request;
+    let (before, after) = (object.as_ref()?, outcome.object.as_ref()?);
+    let part = match subresource.as_str() {
+        "status" => "spec",
+        "scale" => "status",
+        _ => return None,
+    };
+    let mut dropped = comparison::differences(before, after, kind, Order::Counts);
+    dropped.retain(|difference| difference.path.starts_with(part));
     if dropped.is_empty() {
         return None;
     }
     let message =
         format!("on {what}, the webhook changes {}, which the API server drops", super::fields(&dropped));
-    let violation = Violation::new(format!("changes the spec on {what}"), message);
+    let violation = Violation::new(format!("changes the {part} on {what}"), message);
     let violation = violation.with_severity(Severity::Warning).with_differences(dropped);
     Some(violation.with_steps([Arc::clone(outcome)]))
 }
 
 /// Reports status fields that the client wrote and that the webhook removes or overwrites.
 fn lost_status(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
+    if outcome.request.subresource != "status" {
+        return None;
+    }
     let (before, after) = (outcome.request.object.as_ref()?, outcome.object.as_ref()?);
     let mut lost = comparison::differences(before, after, &outcome.request.kind, Order::Counts);
     lost.retain(|difference| difference.path.starts_with("status") && difference.expected.is_some());
