@@ -390,6 +390,39 @@ fn a_report_that_cannot_be_written_is_known_before_the_run() {
 }
 
 #[test]
+fn reports_mask_secrets_and_only_their_owner_can_read_them() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let feature = "Feature: Secrets\n  Scenario: One\n    When this object is created:\n      \"\"\"yaml\n      \
+        {apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {password: hunter2}}\n      \"\"\"\n    \
+        Then the object has the label \"a=b\"\n";
+    std::fs::write(folder.path().join("my.feature"), feature).unwrap();
+    let arguments = [
+        "run",
+        "my.feature",
+        "--verbose",
+        "--junit",
+        "r.xml",
+        "--json",
+        "r.json",
+        "--summary",
+        "r.md",
+        "--html",
+        "r.html",
+    ];
+    let output = output(admit(&arguments).current_dir(folder.path()));
+    assert_eq!(output.status.code(), Some(1));
+    let screen = String::from_utf8_lossy(&output.stdout);
+    assert!(screen.contains("password: Kioq") && !screen.contains("aHVudGVyMg"), "{screen}");
+    for file in ["r.xml", "r.json", "r.md", "r.html"] {
+        let path = folder.path().join(file);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{file}");
+        assert!(!read(&path).contains("aHVudGVyMg"), "{file}");
+    }
+    assert!(read(&folder.path().join("r.xml")).contains("password: Kioq"));
+}
+
+#[test]
 fn reports_are_written_also_when_a_scenario_fails() {
     let folder = tempfile::tempdir().unwrap();
     let (junit, json) = (folder.path().join("report.xml"), folder.path().join("report.json"));

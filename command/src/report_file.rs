@@ -27,18 +27,24 @@ pub(crate) struct SummaryFile {
 impl ReportFile {
     /// Creates a temporary file next to `path`.
     ///
-    /// Only its owner can read the file unless the report is meant to be shared, because a report may contain objects.
-    pub(crate) fn create(path: &Path, readers: Readers) -> Result<Self, Failure> {
+    /// Only its owner can read the file, because a report may contain objects.
+    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+        Self::create_for(path, Readers::Owner)
+    }
+
+    /// Creates a temporary file next to `path`, for a file without objects that others may read.
+    pub(crate) fn create_shared(path: &Path) -> Result<Self, Failure> {
+        Self::create_for(path, Readers::Umask)
+    }
+
+    fn create_for(path: &Path, readers: Readers) -> Result<Self, Failure> {
         let file = OutputFile::create(path, readers).map_err(|error| failed(path, &error))?;
         Ok(Self { path: path.to_owned(), file })
     }
 
     /// Creates a temporary file next to the path of an option, if the user passed the option.
-    pub(crate) fn create_if_requested(
-        path: Option<&Path>,
-        readers: Readers,
-    ) -> Result<Option<Self>, Failure> {
-        path.map(|path| Self::create(path, readers)).transpose()
+    pub(crate) fn create_if_requested(path: Option<&Path>) -> Result<Option<Self>, Failure> {
+        path.map(Self::create).transpose()
     }
 
     /// Writes the report and renames it to its final path.
@@ -58,8 +64,8 @@ fn failed(path: &Path, error: &io::Error) -> Failure {
 
 impl SummaryFile {
     /// Creates the file of `--summary`, if the user passed the option.
-    pub(crate) fn create(path: Option<&Path>, readers: Readers) -> Result<Self, Failure> {
-        let requested = ReportFile::create_if_requested(path, readers)?;
+    pub(crate) fn create(path: Option<&Path>) -> Result<Self, Failure> {
+        let requested = ReportFile::create_if_requested(path)?;
         Ok(Self { requested, workflow: github::summary_file() })
     }
 

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use harness::verify::Check;
 use harness::verify::report::{Location, StaleEntry};
-use output::Readers;
 use serde::{Deserialize, Serialize};
 use serde_saphyr::{Location as At, Spanned};
 
@@ -201,7 +200,7 @@ impl BaselineOptions {
             Baseline::empty(subcommand)
         };
         // The file does not contain objects and is meant to be committed, so others may read it.
-        let file = ReportFile::create(path, Readers::Umask)?;
+        let file = ReportFile::create_shared(path)?;
         let reason = self.baseline_reason.clone().unwrap_or_default();
         Ok(Accepting::All { file, known, reason })
     }

@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use output::Readers;
-
 use super::{document, page};
 use crate::report_file::ReportFile;
 use crate::{ExitCode, Failure};
@@ -39,7 +37,7 @@ Exit status:
 
 impl ReportCommand {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let html = ReportFile::create(&self.html, Readers::Owner)?;
+        let html = ReportFile::create(&self.html)?;
         let mut documents = Vec::new();
         for path in &self.files {
             let name = if path.as_os_str() == "-" { "STDIN".to_owned() } else { path.display().to_string() };

@@ -18,8 +18,6 @@ pub(crate) use page::LivePage;
 
 use std::path::Path;
 
-use output::Readers;
-
 use crate::Failure;
 use crate::report_file::ReportFile;
 
@@ -33,7 +31,7 @@ impl HtmlFile {
     /// # Errors
     /// Returns an error if the file cannot be created.
     pub(crate) fn create(path: Option<&Path>) -> Result<Option<Self>, Failure> {
-        Ok(ReportFile::create_if_requested(path, Readers::Owner)?.map(Self))
+        Ok(ReportFile::create_if_requested(path)?.map(Self))
     }
 
     /// Writes the report of `command`; `json` is the same report in the format of `-o json`.

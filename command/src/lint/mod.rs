@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use ::output::Readers;
 use harness::json::text;
 use harness::verify::checks;
 use harness::verify::{Audience, Check, lint};
@@ -158,9 +157,9 @@ impl Lint {
             list::print(&self.chosen(), self.output, self.verbose)?;
             return Ok(ExitCode::Ok);
         }
-        let junit = ReportFile::create_if_requested(self.junit.as_deref(), Readers::Umask)?;
-        let sarif = ReportFile::create_if_requested(self.sarif.as_deref(), Readers::Umask)?;
-        let summary = SummaryFile::create(self.summary.as_deref(), Readers::Umask)?;
+        let junit = ReportFile::create_if_requested(self.junit.as_deref())?;
+        let sarif = ReportFile::create_if_requested(self.sarif.as_deref())?;
+        let summary = SummaryFile::create(self.summary.as_deref())?;
         let html = HtmlFile::create(self.html.as_deref())?;
         let known = self.baseline.open(&LINT)?;
         let located = read(&self.configuration)?;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use cucumber::then;
 use gherkin::Step;
+use harness::secrets::Masker;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -86,9 +87,11 @@ impl World {
         Ok(())
     }
 
-    /// Adds the whole document to the notes, for reports and for `--verbose`.
+    /// Adds the whole document to the notes, for reports and for `--verbose`. Masks the values of Secrets.
     pub(super) fn note_whole(&self, step: &Step, what: &str, document: &Value) {
-        self.note(step, NoteKind::Whole, format!("{what}:\n{}", indented(&document::show(document))));
+        let mut document = document.clone();
+        Masker::default().document(&mut document);
+        self.note(step, NoteKind::Whole, format!("{what}:\n{}", indented(&document::show(&document))));
     }
 
     async fn stored(&mut self, word: &str, name: &str) -> Outcome<Answer> {

@@ -6,8 +6,6 @@ mod markdown;
 
 use std::path::Path;
 
-use output::Readers;
-
 use super::record::Record;
 use crate::Failure;
 use crate::html_report::HtmlFile;
@@ -46,9 +44,9 @@ impl Reports {
         html: Option<&Path>,
     ) -> Result<Self, Failure> {
         Ok(Self {
-            junit: ReportFile::create_if_requested(junit, Readers::Umask)?,
-            json: ReportFile::create_if_requested(json, Readers::Umask)?,
-            summary: SummaryFile::create(summary, Readers::Umask)?,
+            junit: ReportFile::create_if_requested(junit)?,
+            json: ReportFile::create_if_requested(json)?,
+            summary: SummaryFile::create(summary)?,
             html: HtmlFile::create(html)?,
         })
     }

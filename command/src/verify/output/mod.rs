@@ -14,7 +14,6 @@ use std::path::PathBuf;
 
 use harness::verify::report::{CheckReport, Finding, Report, Tally};
 use harness::verify::{Severity, without_positions};
-use output::Readers;
 
 use self::markdown::differences;
 use super::VERIFY;
@@ -148,13 +147,11 @@ impl Outputs {
 
     /// Creates the files of the output options, so that a file that cannot be written fails before the checks run.
     pub(super) fn create(&self) -> Result<Files, Failure> {
-        // Other readers must not see the values of Secrets.
-        let readers = if self.show_secrets { Readers::Owner } else { Readers::Umask };
         Ok(Files {
-            junit: ReportFile::create_if_requested(self.junit.as_deref(), readers)?,
-            sarif: ReportFile::create_if_requested(self.sarif.as_deref(), readers)?,
+            junit: ReportFile::create_if_requested(self.junit.as_deref())?,
+            sarif: ReportFile::create_if_requested(self.sarif.as_deref())?,
             html: HtmlFile::create(self.html.as_deref())?,
-            summary: SummaryFile::create(self.summary.as_deref(), readers)?,
+            summary: SummaryFile::create(self.summary.as_deref())?,
             baseline: self.baseline.open(&VERIFY)?,
         })
     }
