@@ -58,6 +58,14 @@ pub(crate) fn verdict_summaries(report: &Report) -> Vec<VerdictSummary> {
 }
 
 impl WebhookVerdict {
+    /// Returns how to display the verdict in a run that fails for findings whose severity `fails` includes.
+    pub(crate) fn outcome_in_run(&self, fails: impl Fn(Severity) -> bool) -> Outcome {
+        match self.outcome {
+            Outcome::Good if self.findings.iter().copied().any(fails) => Outcome::Bad,
+            outcome => outcome,
+        }
+    }
+
     /// Returns the verdict without styles, such as `NOT safe to reinvoke (2 errors); idempotent`.
     pub(crate) fn sentence(&self) -> String {
         let passed = self.passed.as_ref().map(|passed| format!("; {passed}")).unwrap_or_default();
@@ -283,7 +291,7 @@ fn calls(id: &str) -> bool {
 ///
 /// Includes the URL of the webhook if nothing listens there.
 pub(crate) fn brief(report: &Report, webhook: &str, reason: &str) -> String {
-    let Some((_, error)) = reason.split_once("failed to call webhook: ") else { return reason.to_owned() };
+    let Some((_, error)) = reason.split_once("failed to call webhook: ") else { return cut(reason) };
     if is_timeout(error) {
         let timeout = error.split_once("timeout=").and_then(|(_, rest)| rest.split(['s', 'm', '"']).next());
         return timeout.map_or("times out".to_owned(), |timeout| format!("times out after {timeout} s"));
@@ -294,7 +302,16 @@ pub(crate) fn brief(report: &Report, webhook: &str, reason: &str) -> String {
         return format!("connection refused at {address}");
     }
     // Go's error starts with the request, followed by the cause.
-    error.split_once("\": ").map_or(error, |(_, cause)| cause).to_owned()
+    cut(error.split_once("\": ").map_or(error, |(_, cause)| cause))
+}
+
+/// Shortens a reason that quotes a long response, such as an HTML page.
+fn cut(reason: &str) -> String {
+    const MAX_LENGTH: usize = 400;
+    match reason.char_indices().nth(MAX_LENGTH).and_then(|(end, _)| reason.get(..end)) {
+        Some(begin) => format!("{begin}..."),
+        None => reason.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -475,5 +492,13 @@ mod tests {
             assert_eq!(brief(&report, "c/a", &format!("{called}{cause}")), expected);
         }
         assert_eq!(brief(&report, "c/a", "see V11"), "see V11");
+        let page = format!(
+            "an error on the server (\"{}\") has prevented the request from succeeding",
+            "<p>".repeat(500)
+        );
+        for reason in [format!("failed to call webhook: {page}"), page.clone()] {
+            let brief = brief(&report, "c/a", &reason);
+            assert!(page.starts_with(brief.strip_suffix("...").unwrap()) && brief.len() < 410, "{brief}");
+        }
     }
 }

@@ -19,7 +19,11 @@ async fn quick_runs_the_checks_about_reinvocation_and_dry_runs_and_reports_the_o
     assert_eq!(checks[0]["results"][0]["verdict"], "found");
     assert!(checks.iter().all(|it| it["skipped"].is_null() || it["skipped"] == "skipped by --quick"));
     let text = ends_with(&stage.verify(&["-c", "configuration.yaml", "--quick"]).await, 1);
-    assert!(text.contains(": NOT idempotent") && text.contains("dry runs were not checked: "), "{text}");
+    assert!(
+        text.contains(": NOT idempotent")
+            && text.contains("note: c/w.example.com: dry runs were not checked: "),
+        "{text}"
+    );
     ends_with(&stage.verify(&["-c", "configuration.yaml", "--quick", "--thorough"]).await, 2);
     ends_with(&stage.verify(&["-c", "configuration.yaml", "--quick", "--check", "V01"]).await, 2);
 }
@@ -58,4 +62,15 @@ async fn quick_run_for_all_kinds_makes_fewer_than_18_calls_per_object() {
     };
     let same = ["--check", "V01,V02,V03,V05,V07,V08,V11,V15,V38,V39,V40"];
     assert_eq!(calls(&["--quick"]).await, calls(&same).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_to_a_service_without_an_address_are_not_counted() {
+    let stage = Stage::with("allow").await;
+    let mut behind = entry("w", "", "");
+    behind["clientConfig"] = json!({"service": {"namespace": "n", "name": "s"}});
+    stage.write("behind.yaml", &[configuration("MutatingWebhookConfiguration", "c", &[behind])]);
+    let output = stage.verify(&["-c", "behind.yaml", "--quick", "-o", "json"]).await;
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&report["calls"], report["objects"].as_u64() > Some(1)), (&json!(0), true), "{report:#}");
 }

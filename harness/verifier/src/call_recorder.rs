@@ -154,7 +154,14 @@ impl CallRecorder {
         {
             return Err(error.clone());
         }
-        self.count();
+        // Without an address for the Service, the call fails before a connection is opened.
+        let has_address = match target {
+            WebhookTarget::Service(service) => self.connector.services.resolve(service).is_ok(),
+            WebhookTarget::Url(_) => true,
+        };
+        if has_address {
+            self.count();
+        }
         let is_first = self.begins(target);
         let started = Instant::now();
         let reply = Box::pin(self.send_review(call, redirects_and_retries)).await;

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use harness::verify::Severity;
-use harness::verify::report::{Report, StaleEntry};
+use harness::verify::report::{Location, Report, StaleEntry};
 
 use super::{details, help};
 use crate::baseline::stale;
 use crate::check_help::is_verbose_note;
-use crate::github::command;
+use crate::github::{command, relative};
 
 /// Returns a workflow command for each finding, one per line.
 pub(super) fn commands(report: &Report) -> String {
@@ -17,7 +17,14 @@ pub(super) fn commands(report: &Report) -> String {
         if is_verbose_note(&check.id, &finding.kind) {
             continue;
         }
-        let place = report.places(finding).next().map(|(_, place)| (place.file.as_str(), place.line));
+        let mut places: Vec<(&str, u64)> = Vec::new();
+        for (_, Location { file, line }) in report.places(finding) {
+            if !places.contains(&(file, *line)) {
+                places.push((file, *line));
+            }
+        }
+        let mut places = places.into_iter();
+        let place = places.next();
         let title = format!("{} {}", check.id, check.title);
         let mut message = format!("{}: {}", finding.webhook(), finding.message);
         if let Some(help) = help(check, finding) {
@@ -25,6 +32,9 @@ pub(super) fn commands(report: &Report) -> String {
         }
         for detail in details(report, finding) {
             let _ = write!(message, "\n{detail}");
+        }
+        for (file, line) in places {
+            let _ = write!(message, "\nalso at {}:{line}", relative(file));
         }
         text.push_str(&command(finding.severity, place, &title, &message));
     }

@@ -13,7 +13,7 @@ use super::order;
 use super::remarks;
 use super::table::{self, Line};
 use super::text::{self as people, CheckCounts, MAX_DIFFERENCES};
-use super::{AcceptedFinding, details, word};
+use super::{AcceptedFinding, FailOn, details, word};
 use crate::baseline::stale;
 use crate::check_help;
 use crate::diagnostic::several;
@@ -21,11 +21,11 @@ use crate::markdown::{cell, fence, line};
 use crate::verdict::{Outcome, verdicts};
 use crate::verify::SKIPPED_BY_QUICK;
 
-/// Returns the summary of a report as Markdown.
-pub(super) fn summary(report: &Report) -> String {
+/// Returns the summary of a report as Markdown. A webhook with a finding that `fail_on` includes gets a cross.
+pub(super) fn summary(report: &Report, fail_on: FailOn) -> String {
     let mut text = "## admit verify\n\n".to_owned();
     for (webhook, verdict) in verdicts(report) {
-        let symbol = match verdict.outcome {
+        let symbol = match verdict.outcome_in_run(|severity| fail_on.includes(severity)) {
             Outcome::Good => "✅",
             Outcome::Bad => "❌",
             Outcome::Unknown => "❓",

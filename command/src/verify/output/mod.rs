@@ -181,11 +181,11 @@ impl Outputs {
             // A workflow reads both streams, and standard output may contain a report.
             screen::prompt(&annotations::commands(report));
         }
-        files.summary.write(|| markdown::summary(report))?;
+        files.summary.write(|| markdown::summary(report, self.fail_on))?;
         match self.output {
             Format::Text => screen::print(&text::text(report, self.verbose, code, hidden))?,
             Format::Json | Format::Yaml => screen::print_document(&complete.unwrap_or_default())?,
-            Format::Markdown => screen::print_document(&markdown::summary(report))?,
+            Format::Markdown => screen::print_document(&markdown::summary(report, self.fail_on))?,
             Format::Sarif => screen::print_document(&sarif::document(report))?,
             Format::Junit => screen::print_document(&junit::document(report, self.fail_on)?)?,
         }
@@ -235,7 +235,9 @@ fn examples(finding: &Finding) -> Option<String> {
     if finding.examples.is_empty() {
         return None;
     }
-    let more = finding.count().saturating_sub(finding.examples.len() as u64);
+    // Webhooks share the objects of a finding, so their counts must not be added.
+    let objects = finding.webhooks.values().copied().max().unwrap_or_default();
+    let more = objects.saturating_sub(finding.examples.len() as u64);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     Some(format!("{}{more}", finding.examples.join(", ")))
 }
@@ -326,7 +328,7 @@ fn help(check: &CheckReport, finding: &Finding) -> Option<String> {
 /// The lines contain other webhooks, objects, other fields, the request, other checks, and caveats.
 fn details(report: &Report, finding: &Finding) -> Vec<String> {
     let objects = examples(finding).map(|objects| format!("for {objects}"));
-    let fields = other_fields(finding).map(|fields| format!("in other objects: {fields}"));
+    let fields = other_fields(finding).map(|fields| format!("other fields, in other objects: {fields}"));
     let request = finding.request.as_ref().map(|request| format!("request: {request}"));
     let consequences = consequences(finding).map(|checks| format!("also fails: {checks}"));
     let caveats = caveats(report, finding).into_iter().map(|caveat| format!("caveat: {caveat}"));

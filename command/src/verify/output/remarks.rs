@@ -1,6 +1,6 @@
 //! Creates the remarks of a report: warnings and notes about the run as a whole.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use harness::verify::report::{Remark, Report};
 use harness::verify::{NEVER_CHANGED, NONE_CHANGED, Severity, send};
@@ -93,9 +93,13 @@ pub(super) fn limits(report: &Report) -> Vec<Remark> {
     for (webhook, caveat) in &report.caveats {
         remark(Severity::Note, &format!("{webhook}: {caveat}"));
     }
-    let dry_runs: BTreeSet<String> = verdict::unobserved_dry_runs(report).map(|(_, reason)| reason).collect();
-    for reason in dry_runs {
-        remark(Severity::Note, &format!("dry runs were not checked: {reason}"));
+    let mut dry_runs: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (webhook, reason) in verdict::unobserved_dry_runs(report) {
+        dry_runs.entry(reason).or_default().push(webhook);
+    }
+    for (reason, webhooks) in dry_runs {
+        let webhooks = webhooks.join(", ");
+        remark(Severity::Note, &format!("{webhooks}: dry runs were not checked: {reason}"));
     }
     remarks
 }

@@ -156,7 +156,41 @@ fn an_interrupted_report_says_so_first() {
 
 #[test]
 fn markdown_shows_what_a_webhook_says_as_text() {
-    check(&markdown::summary(&report()), &expect_file!["golden/summary.md"]);
+    check(&markdown::summary(&report(), FailOn::Warning), &expect_file!["golden/summary.md"]);
+}
+
+#[test]
+fn objects_of_a_finding_are_not_counted_once_for_each_webhook() {
+    let finding = json!({"kind": "k", "severity": "error", "message": "m", "webhooks": {"c/a": 18, "c/b": 17},
+        "examples": ["Pod a", "Pod b"], "differences": [], "steps": []});
+    let finding: Finding = serde_json::from_value(finding).unwrap();
+    assert_eq!(examples(&finding).as_deref(), Some("Pod a, Pod b and 16 more"));
+}
+
+#[test]
+fn annotation_of_a_shared_finding_names_every_place() {
+    let commands = annotations::commands(&report());
+    let shared = commands.lines().find(|line| line.contains("V37")).unwrap();
+    assert!(shared.contains("line=7,") && shared.contains("also at charts/my injector.yaml:31"), "{shared}");
+}
+
+#[test]
+fn markdown_marks_a_webhook_whose_warnings_fail_the_run() {
+    let finding = json!({"kind": "k", "severity": "warning", "message": "m", "webhooks": {"c/w": 1}, "examples": [],
+        "differences": [], "steps": []});
+    let report = json!({"version": 2, "objects": 1, "calls": 1, "leftOut": {}, "checks": [
+        {"id": "V17", "title": "t", "severity": "warning", "why": "w", "source": "s", "findings": [finding],
+            "results": [{"webhook": "c/w", "verdict": "found", "held": 0, "notChecked": {}, "notApplicable": {}}]},
+    ]});
+    let report: Report = serde_json::from_value(report).unwrap();
+    for (fail_on, code, expected) in [
+        (FailOn::Warning, ExitCode::Failed, "- ❌ **c/w**: no errors (1 warning)"),
+        (FailOn::Error, ExitCode::Ok, "- ✅ **c/w**: no errors (1 warning)"),
+    ] {
+        assert_eq!(fail_on.exit_code(&report), code);
+        let summary = markdown::summary(&report, fail_on);
+        assert!(summary.lines().any(|line| line == expected), "{summary}");
+    }
 }
 
 #[test]
@@ -236,7 +270,7 @@ fn unreachable_and_unserved_resources_are_reported_once() {
     let unserved =
         "the API server behind the webhooks does not serve patch v1 configmaps: 415 unsupported: apply";
     let text = anstream::adapter::strip_str(&text::text(&report, false, ExitCode::Failed, 0)).to_string();
-    let markdown = markdown::summary(&report);
+    let markdown = markdown::summary(&report, FailOn::Warning);
     for (text, lines) in [
         (text, [format!("warning: {unreached}\n"), format!("warning: {unserved}\n")]),
         (markdown, [format!("> **warning** {unreached}\n"), format!("> **warning** {unserved}\n")]),
@@ -279,7 +313,7 @@ proptest::proptest! {
         crate::hostile::is_xml(&junit::document(&report, FailOn::Warning).unwrap());
         let sarif: serde_json::Value = serde_json::from_str(&sarif::document(&report)).unwrap();
         assert_eq!(sarif["runs"][0]["results"].as_array().unwrap().len(), 4);
-        for shown in [text::text(&report, true, ExitCode::Failed, 0), markdown::summary(&report), json(&report).unwrap()] {
+        for shown in [text::text(&report, true, ExitCode::Failed, 0), markdown::summary(&report, FailOn::Warning), json(&report).unwrap()] {
             crate::hostile::is_safe(&shown);
         }
         let commands = annotations::commands(&report);
@@ -300,7 +334,7 @@ fn nothing_in_a_report_steers_a_terminal() {
     let report: Report = serde_json::from_str(&text).unwrap();
     for (what, text) in [
         ("text", text::text(&report, true, ExitCode::Failed, 0)),
-        ("markdown", markdown::summary(&report)),
+        ("markdown", markdown::summary(&report, FailOn::Warning)),
         ("annotations", annotations::commands(&report)),
     ] {
         // Only the text report has styles of its own; the other formats must not contain escape sequences.

@@ -38,6 +38,7 @@ pub(crate) fn text(report: &Report, lists_checks: bool, code: ExitCode, hidden_n
     }
     for (webhook, verdict) in verdicts(report) {
         let style = match verdict.outcome {
+            Outcome::Good if verdict.findings.contains(&Severity::Warning) => WARNING,
             Outcome::Good => GOOD,
             Outcome::Bad => BAD,
             Outcome::Unknown => WARNING,
@@ -104,8 +105,11 @@ fn findings(text: &mut String, report: &Report) {
 
 fn finding(report: &Report, check: &CheckReport, finding: &Finding, explains: bool) -> Diagnostic {
     let mut shown = Diagnostic::new(finding.severity, &finding.message).code(&check.id);
-    if let Some((_, location)) = report.places(finding).next() {
-        shown = shown.place(&location.file, location.line);
+    let mut places = BTreeSet::new();
+    for (_, location) in report.places(finding) {
+        if places.insert((&location.file, location.line)) {
+            shown = shown.place(&location.file, location.line);
+        }
     }
     let differences = || finding.differences.iter().take(MAX_DIFFERENCES);
     if differences().any(|difference| difference.expected.is_some()) {
@@ -129,7 +133,7 @@ fn finding(report: &Report, check: &CheckReport, finding: &Finding, explains: bo
         shown.note("objects", examples);
     }
     if let Some(others) = other_fields(finding) {
-        shown.note("other objects", others);
+        shown.note("other fields", format!("{others} (in other objects)"));
     }
     if let Some(request) = &finding.request {
         shown.note("request", request);
