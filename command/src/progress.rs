@@ -112,7 +112,7 @@ fn is_estimable(done: u64, total: u64) -> bool {
 
 fn line(activity: &str, done: u64, total: Option<u64>, left: Option<Duration>, detail: &str) -> String {
     let of = total.map(|total| format!(" ({done} of {total})")).unwrap_or_default();
-    let left = left.map(|left| format!(", {} left", about(left))).unwrap_or_default();
+    let left = left.map(|left| format!(", {} left for this step", about(left))).unwrap_or_default();
     let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
     output::one_line(&format!("{activity}{of}{left}{detail}")).into_owned()
 }
@@ -151,7 +151,7 @@ mod tests {
         let left = Some(Duration::from_secs(35));
         assert_eq!(
             line("trying objects", 3, Some(12), left, "9 calls"),
-            "trying objects (3 of 12), about 40 s left: 9 calls"
+            "trying objects (3 of 12), about 40 s left for this step: 9 calls"
         );
         assert_eq!(line("waiting for \u{1b}[2J", 0, None, None, ""), r"waiting for \u{1b}[2J");
     }
