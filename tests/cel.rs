@@ -39,6 +39,22 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
+fn namespace_object_of_match_conditions_cannot_be_set() {
+    let (_folder, path) = folder();
+    let configuration = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: \
+        {name: c}, webhooks: [{name: w, matchConditions: [{name: a, expression: namespaceObject == null}]}]}";
+    std::fs::write(path.join("webhook.yaml"), configuration).unwrap();
+    std::fs::write(path.join("demo.yaml"), "{apiVersion: v1, kind: Namespace, metadata: {name: demo}}")
+        .unwrap();
+    let arguments = ["-c", "webhook.yaml", "-f", "settings.yaml"];
+    let null = cel(&path, &arguments);
+    assert!(code(&null) == Some(0) && text(&null).contains("value  true"), "{null:?}");
+    let set = cel(&path, &[&arguments[..], &["--namespace-object", "demo.yaml"]].concat());
+    let message = String::from_utf8(set.stderr.clone()).unwrap();
+    assert!(code(&set) == Some(2) && message.contains("namespaceObject is always null"), "{set:?}");
+}
+
+#[test]
 fn expressions_have_the_types_values_costs_and_errors_of_kubernetes() {
     let rows = std::fs::read_to_string("tests/cel/expressions.jsonl").unwrap();
     let expressions = [

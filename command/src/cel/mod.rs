@@ -52,8 +52,8 @@ pub(crate) struct Cel {
     /// unless --filename and --old specify them [default: a request that creates, updates, or deletes the object]
     #[arg(long, value_name = "FILE", help_heading = "Variables", conflicts_with_all = ["user", "groups"])]
     request: Option<PathBuf>,
-    /// Read the variable namespaceObject from this file [default: the Namespace of the request, if --with contains it; null
-    /// in match conditions of webhooks]
+    /// Read the variable namespaceObject from this file [default: the Namespace of the request, if --with contains it].
+    /// Cannot be used with -c, because namespaceObject is always null in match conditions of webhooks
     #[arg(long, value_name = "FILE", help_heading = "Variables")]
     namespace_object: Option<PathBuf>,
     /// Read the variable params of a policy from this file
@@ -134,9 +134,15 @@ struct Expression {
 
 impl Cel {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        if !self.configurations.is_empty() && self.namespace_object.is_some() {
+            return Err(Failure::usage(
+                "--namespace-object cannot be used with -c: in match conditions of webhooks, namespaceObject is always \
+                 null. Select Namespaces with the namespaceSelector of the webhook",
+            ));
+        }
         let expressions = self.all_expressions()?;
         let mut input = self.input()?;
-        if !self.configurations.is_empty() && self.namespace_object.is_none() {
+        if !self.configurations.is_empty() {
             let uses_it = expressions.iter().any(|expression| expression.text.contains("namespaceObject"));
             if input.clear_namespace_object() && uses_it {
                 input.notes.push(

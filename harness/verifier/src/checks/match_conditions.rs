@@ -118,6 +118,16 @@ impl MissingField {
     }
 }
 
+/// The advice for a condition that reads `namespaceObject`.
+pub(super) const SELECT_NAMESPACES: &str = "Select namespaces with the namespaceSelector of the webhook. kube-apiserver does not set namespaceObject for webhooks.";
+
+/// Returns whether the expression `text` reads the field `key` of `namespaceObject`, which is null for webhooks.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go, `Match`.
+pub(super) fn reads_namespace_object(text: &str, key: &str) -> bool {
+    text.contains(&format!("namespaceObject.{key}"))
+}
+
 /// The advice for a field that no object has.
 pub(super) const CORRECT_NAME: &str = "Correct the name of the field.";
 
@@ -125,6 +135,17 @@ pub(super) const CORRECT_NAME: &str = "Correct the name of the field.";
 fn violation(webhook: &Webhook, condition: &Condition, request: &Attributes, key: &str) -> Option<Violation> {
     let name = &condition.name;
     let follows = consequence(webhook.failure_policy);
+    if reads_namespace_object(&condition.text, key) {
+        let message = format!(
+            "condition {name} reads namespaceObject, which is always null in match conditions of webhooks: on {} of {}, \
+             it returns `no such key: {key}`, and {follows} without a call",
+            request.operation,
+            request.resource.group_resource()
+        );
+        return Some(
+            Violation::new(format!("{name} reads namespaceObject"), message).with_help(SELECT_NAMESPACES),
+        );
+    }
     let (without, help) = match MissingField::new(&condition.text, key)? {
         MissingField::Unknown => {
             let message = format!(
@@ -231,6 +252,10 @@ mod tests {
         check(&["'x' in object.metadata.finalizers"], &["objects without finalizers"]);
         check(&["oldObject.metadata.labels.a == 'b'"], &["objects without labels"]);
         check(&["request.userInfo.uid != 'a'"], &["users without uid"]);
+        check(
+            &["namespaceObject.metadata.name != 'a'"],
+            &["c0 reads namespaceObject, which is always null in match conditions of webhooks: on CREATE of"],
+        );
     }
 
     #[test]
