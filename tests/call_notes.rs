@@ -264,11 +264,65 @@ fn resource_of_a_rule_that_is_misspelled_is_named() {
     };
     let found = configured(rules);
     let expected =
-        r#"rules[0].resources has ["configmap"], the request "configmaps" (did you mean "configmaps"?)"#;
+        r#"rules[0].resources has ["configmap"], the request "configmaps" (is the rule misspelled?)"#;
     assert!(found.contains(expected), "{found}");
     let found = configured(&rules.replace("configmap]", "pods]"));
     assert!(found.contains(r#"rules[0].resources has ["pods"], the request "configmaps""#), "{found}");
-    assert!(!found.contains("did you mean"), "{found}");
+    assert!(!found.contains("misspelled"), "{found}");
+}
+
+#[test]
+fn run_says_that_a_rejected_request_has_no_second_round() {
+    let feature = |behavior: &str| {
+        format!(
+            r#"
+Feature: Reinvocation
+  Scenario: Twice
+    Given a mutating webhook "sidecar" for configmaps
+    And "sidecar" has the reinvocation policy IfNeeded
+    And {behavior}
+    When this object is created:
+      """yaml
+      {{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}}}
+      """
+    Then "sidecar" is called twice
+"#
+        )
+    };
+    let rejected = "note: sidecar: not called again: the request was rejected in the first round";
+    let patch = "{op: add, path: /metadata/labels/a, value: b}";
+    for behavior in [
+        "\"sidecar\" responds with the HTTP status 500".to_owned(),
+        format!("\"sidecar\" patches the object:\n      \"\"\"yaml\n      - {patch}\n      \"\"\""),
+    ] {
+        let found = admit("run my.feature", &[("my.feature", &feature(&behavior))]);
+        assert!(found.contains(rejected) && !found.contains("no webhook changed"), "{found}");
+    }
+    let patch = "{op: add, path: /metadata/labels, value: {a: b}}";
+    let behavior =
+        format!("\"sidecar\" patches the object:\n      \"\"\"yaml\n      - {patch}\n      \"\"\"");
+    let found = admit("run my.feature", &[("my.feature", &feature(&behavior))]);
+    assert!(found.contains("not called again: no webhook changed the object after its call"), "{found}");
+}
+
+#[test]
+fn the_same_error_of_several_steps_is_printed_once() {
+    let scenario = |name: &str| {
+        format!(
+            r#"
+  Scenario: {name}
+    When this object is created:
+      """yaml
+      {{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}}}
+      """
+    Then the request is rejected with 403
+"#
+        )
+    };
+    let feature = format!("Feature: Same{}{}", scenario("One"), scenario("Two"));
+    let found = admit("run my.feature --quiet", &[("my.feature", &feature)]);
+    assert_eq!(found.matches("error: ").count(), 1, "{found}");
+    assert!(found.contains("= scenario: One (my.feature:2) = scenario: Two (my.feature:9)"), "{found}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::{FEATURE, Stage, ends_with, feature};
+use crate::helpers::machine;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn certificate_that_the_api_server_does_not_trust_is_explained() {
@@ -35,6 +36,31 @@ async fn certificate_that_the_api_server_does_not_trust_is_explained() {
         text.contains("= help: webhooks[0].clientConfig.caBundle is the placeholder \"CA_BUNDLE\""),
         "{text}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn namespace_outside_of_the_scenario_is_named_on_each_target() {
+    let feature = r#"
+Feature: Elsewhere
+  Scenario: An object in another namespace
+    Given a validating webhook "policy" for configmaps
+    And "policy" denies the request with the message "no"
+    When this object is created:
+      """yaml
+      {apiVersion: v1, kind: ConfigMap, metadata: {name: elsewhere, namespace: default}}
+      """
+    Then the request is rejected with 403
+"#;
+    let targets =
+        if machine::has_kube_apiserver() { vec!["in-process", "envtest"] } else { vec!["in-process"] };
+    for target in targets {
+        let stage = Stage::with(feature).await;
+        let text = ends_with(&stage.run(target).await, 1);
+        let note = text.lines().find(|line| line.trim_start().starts_with("= note: "));
+        let expected = "the namespace \"default\" is not part of the scenario: add the step \
+                        `webhooks are also called in the namespace \"default\"`";
+        assert!(note.is_some_and(|note| note.ends_with(expected)), "{target}: {text}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

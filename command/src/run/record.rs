@@ -156,14 +156,15 @@ impl Record {
         self.scenarios.iter().filter(|scenario| scenario.outcome == Outcome::Failed)
     }
 
-    /// Returns the scenarios whose last attempt failed. Those with the same failed step and message form a group.
+    /// Returns the scenarios whose last attempt failed. Those with the same text of the failed step, the same message, and
+    /// the same notes form a group.
     pub(crate) fn failure_groups(&self) -> Vec<Vec<&ScenarioRecord>> {
         let mut groups: Vec<Vec<&ScenarioRecord>> = Vec::new();
         let mut positions = HashMap::new();
         for scenario in self.failures() {
             let failure = scenario.failure();
-            let path = scenario.planned.key.path.as_str();
-            let key = failure.step.map(|step| (path, step.line, step.text.as_str(), failure.message));
+            let notes: Vec<&str> = failure.notes.iter().map(|note| note.text.as_str()).collect();
+            let key = failure.step.map(|step| (step.text.as_str(), failure.message, notes));
             let position = key.map_or(groups.len(), |key| *positions.entry(key).or_insert(groups.len()));
             match groups.get_mut(position) {
                 Some(group) => group.push(scenario),

@@ -130,7 +130,7 @@ impl World {
     }
 
     /// Returns the calls during the last request, including those that did not reach a webhook, in order of arrival.
-    fn calls(&self) -> Vec<Call<'_>> {
+    pub(super) fn calls(&self) -> Vec<Call<'_>> {
         let mut calls: Vec<Call<'_>> = Vec::new();
         // The record also contains calls that a fake did not receive, such as those that it refused.
         let is_recorded = |webhook: &&Webhook| webhook.loaded.is_some() && self.own_calls.is_some();
@@ -209,7 +209,7 @@ impl World {
                 self.note(step, NoteKind::Cause, format!("{}: {note}", call.webhook));
             }
         }
-        for line in self.not_called() {
+        for line in self.not_called().into_iter().chain(self.outside_of_scenario()) {
             self.note(step, NoteKind::Cause, line);
         }
         for line in self.parts_set_by_webhooks() {

@@ -150,17 +150,53 @@ impl World {
         })
     }
 
+    /// Returns whether the webhook `short` is a mutating webhook.
+    fn is_mutating(&self, short: &str) -> bool {
+        self.installation.has_own_mutating_webhook(short)
+            || self.webhook(short).is_ok_and(|webhook| webhook.admission == Admission::Mutating)
+    }
+
+    /// Returns whether a mutating webhook rejected the last request, or whether its patch could not be applied.
+    ///
+    /// The error about a patch has status 500 and does not name the webhook. Validating webhooks are called after the
+    /// reinvocation.
+    fn is_rejected_by_mutation(&self, identities: &[Identity<'_>]) -> bool {
+        let Some(answer) = self.last.as_ref().filter(|answer| !answer.is_success()) else { return false };
+        let message = answer.message();
+        let mut named =
+            identities.iter().filter(|it| message.contains(&format!("\"{}\"", it.name))).peekable();
+        match named.peek() {
+            Some(_) => named.any(|it| self.is_mutating(it.short)),
+            None => answer.code == 500,
+        }
+    }
+
+    /// Explains that the webhooks and policies of the scenario do not apply to the namespace of the last request.
+    ///
+    /// Returns `None` on admit's API server, which records the reason for each webhook and policy.
+    pub(super) fn outside_of_scenario(&self) -> Option<String> {
+        if !self.skips.is_empty() || !self.policy_results.is_empty() || !self.calls().is_empty() {
+            return None;
+        }
+        let reason = self.foreign_namespace(&Mismatch::NamespaceSelector)?;
+        let has_any = !self.identities().is_empty() || !self.policies.is_empty();
+        has_any.then(|| format!("the webhooks and policies of the scenario do not apply: {reason}"))
+    }
+
     /// Explains why a mutating webhook was called `found` times, if a step expects more calls.
     pub(super) fn not_called_again(&self, short: &str, found: usize) -> Option<String> {
         let identities = self.identities();
         let it = identities.iter().find(|it| it.short == short)?;
-        let is_mutating = self.installation.has_own_mutating_webhook(short)
-            || self.webhook(short).is_ok_and(|webhook| webhook.admission == Admission::Mutating);
-        if found != 1 || !is_mutating {
+        if found != 1 || !self.is_mutating(short) {
             return None;
         }
         if it.policy != Some("IfNeeded") {
             return Some(format!("{NOTE}{short}: not called again: its reinvocationPolicy is Never"));
+        }
+        if self.is_rejected_by_mutation(&identities) {
+            return Some(format!(
+                "{NOTE}{short}: not called again: the request was rejected in the first round"
+            ));
         }
         let mut text =
             format!("{NOTE}{short}: not called again: no webhook changed the object after its call");
