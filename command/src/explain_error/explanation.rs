@@ -1,10 +1,11 @@
 //! Explains messages from kube-apiserver about webhooks.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::LazyLock;
 
-use fake_webhooks::Class;
+use fake_webhooks::{Class, Family, Fault};
 use regex::{Captures, Regex};
 use serde::Serialize;
 use serde_json::Value;
@@ -219,6 +220,9 @@ pub(super) fn explain_message_at(message: &str, place: WebhookPlace) -> Option<E
         || parsed.as_ref().and_then(Url::host_str).is_some_and(is_loopback_host);
     let names = names(cause, &captures, webhook.as_deref(), parsed.as_ref(), service.as_ref());
     let converts = group("kind");
+    // An admission webhook cannot reproduce an error of a conversion webhook.
+    let converted = converts.as_deref();
+    let reproduces = |fault: &&'static Fault| converted.is_none() || fault.family == Family::Conversion;
     let caught = |name: &str| Some(captures.name(name)?.as_str().to_owned());
     let (policy, binding) = (caught("policy"), caught("binding"));
     let is_complete = cause.anywhere || call.is_some();
@@ -231,7 +235,7 @@ pub(super) fn explain_message_at(message: &str, place: WebhookPlace) -> Option<E
         webhook,
         policy,
         binding,
-        converts,
+        converts: converts.clone(),
         url,
         service,
         cause: &cause.id,
@@ -241,14 +245,28 @@ pub(super) fn explain_message_at(message: &str, place: WebhookPlace) -> Option<E
         usually: narrowed::causes(&cause.id, message).unwrap_or_else(|| {
             cause.usually(is_loopback).iter().filter_map(|line| filled(line, &names)).collect()
         }),
-        look: cause.look.iter().filter_map(|line| filled(line, &names)).collect(),
+        look: cause.look.iter().filter_map(|line| filled(&of_converter(line, converted), &names)).collect(),
         source: cause.source.as_deref(),
         behavior: cause.behavior.as_deref(),
         faults: cause
             .faults()
+            .filter(reproduces)
             .map(|fault| KnownFault { id: &fault.id, name: &fault.name, help: &fault.help })
             .collect(),
     })
+}
+
+/// Returns a command for diagnosis. For a conversion webhook, a command that prints the configurations of admission
+/// webhooks is replaced with one that prints the `spec.conversion` of the kind's `CustomResourceDefinition`.
+fn of_converter<'a>(line: &'a str, converted: Option<&str>) -> Cow<'a, str> {
+    let kind = converted.and_then(|converted| converted.rsplit_once("Kind=")).map(|(_, kind)| kind);
+    match kind {
+        Some(kind) if line.contains("webhookconfigurations") => Cow::Owned(format!(
+            "kubectl get crd -o jsonpath='{{range .items[?(@.spec.names.kind==\"{kind}\")]}}{{.metadata.name}}: \
+             {{.spec.conversion}}{{\"\\n\"}}{{end}}'"
+        )),
+        Some(_) | None => Cow::Borrowed(line),
+    }
 }
 
 /// Returns the common causes of a response with this HTTP status, which is 400 or higher.

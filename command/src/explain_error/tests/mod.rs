@@ -121,6 +121,25 @@ fn commands_contain_the_webhook_and_keep_other_braces() {
 }
 
 #[test]
+fn error_of_a_conversion_webhook_leads_to_its_custom_resource_definition() {
+    let convert = |problem: &str| {
+        let message = format!(
+            "conversion webhook for example.com/v1, Kind=Foo failed: Post \"https://foo.hooks.svc:443/convert?timeout=30s\": {problem}"
+        );
+        explain(&message).remove(0)
+    };
+    let missing = convert("service \"foo\" not found");
+    assert_eq!(missing.cause, "service-not-found");
+    assert!(missing.faults.is_empty(), "{missing:?}");
+    assert!(missing.look.iter().all(|line| !line.contains("webhookconfigurations")), "{missing:?}");
+    assert!(missing.look.iter().any(|line| line.contains("(@.spec.names.kind==\"Foo\")")), "{missing:?}");
+    let untrusted =
+        convert("tls: failed to verify certificate: x509: certificate signed by unknown authority");
+    let faults: Vec<&str> = untrusted.faults.iter().map(|fault| fault.id).collect();
+    assert_eq!(faults, ["X13-authority"]);
+}
+
+#[test]
 fn no_placeholder_has_the_name_of_a_jsonpath_keyword() {
     for cause in &*super::causes::CAUSES {
         let names: Vec<&str> = cause.pattern.capture_names().flatten().collect();
