@@ -41,6 +41,59 @@ fn a_mutation_is_shown_with_who_made_it() {
 }
 
 #[test]
+fn invalid_field_is_blamed_on_the_webhook_that_set_it() {
+    let append =
+        "patch: {operations: [{op: add, path: /spec/containers/-, value: {name: proxy, image: envoy}}]}";
+    let fakes = fakes(&[
+        &format!("name: a, type: mutating, reinvocationPolicy: IfNeeded, behavior: {{{append}}}"),
+        "name: b, type: mutating, behavior: {mutate: [{set: {/metadata/labels/b: c}}]}",
+    ]);
+    let files = files([("pod.yaml", POD), ("fakes.yaml", &fakes)]);
+    files.review("-f pod.yaml --fakes fakes.yaml").check(
+        1,
+        &expect![[r#"
+        error: Pod "web" is invalid: spec.containers[2].name: Duplicate value: "proxy"
+          = webhook: admit-fakes/a.fakes.local
+          = request: CREATE Pod default/web (pod.yaml:1)
+          = why: the webhook set spec.containers[2].name, which is invalid
+          = note: the webhook added spec.containers[1] in the first round and spec.containers[2] in the
+                  second: it is not idempotent
+          = help: the webhook must check whether the object already has what it adds
+
+        Webhooks
+          mutating, first round
+            ok a.fakes.local  N ms  allowed, changed spec.containers[1]
+            ok b.fakes.local  N ms  allowed, changed metadata.labels.b
+          mutating, second round
+            ok a.fakes.local  N ms  allowed, changed spec.containers[2]
+            -  b.fakes.local  not called: its reinvocationPolicy is Never
+
+        Object
+          a.fakes.local
+            + spec.containers[1]:
+            +   image: envoy
+            +   imagePullPolicy: Always
+            +   name: proxy
+            +   resources: {}
+            +   terminationMessagePath: /dev/termination-log
+            +   terminationMessagePolicy: File
+          b.fakes.local
+            + metadata.labels.b: "c"
+          a.fakes.local, second round
+            + spec.containers[2]:
+            +   image: envoy
+            +   imagePullPolicy: Always
+            +   name: proxy
+            +   resources: {}
+            +   terminationMessagePath: /dev/termination-log
+            +   terminationMessagePolicy: File
+          11 changes by defaults, 3 changes by plugins (-v shows them)
+
+    "#]],
+    );
+}
+
+#[test]
 fn a_denial_has_the_words_of_the_api_server_and_advice() {
     let fakes = fakes(&[
         "name: first, type: mutating, behavior: {deny: {message: not today}}",

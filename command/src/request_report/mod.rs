@@ -6,6 +6,7 @@ mod call_notes;
 mod conversions;
 mod difference;
 mod explain;
+mod invalid_object;
 pub(super) mod json;
 mod kubectl;
 pub(crate) mod line;

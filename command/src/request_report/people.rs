@@ -12,7 +12,7 @@ use super::difference::Change;
 use super::rejection::{self, WebhookPlaces};
 use super::steps::{By, Step};
 use super::webhooks::{CallReport, ConditionReport, Outcome, Skipped, WebhookReport};
-use super::{Report, conversions, policies};
+use super::{Report, conversions, invalid_object, policies};
 use crate::screen::Marks;
 use crate::style::{BAD, FAINT, GOOD, NOT_DONE, brief};
 use crate::yaml_types;
@@ -22,7 +22,9 @@ use crate::yaml_types;
 /// `places` are the locations of the webhooks.
 pub(crate) fn text(report: &Report, verbose: bool, marks: Marks, places: &WebhookPlaces) -> String {
     let mut text = String::new();
-    if let Some(rejection) = rejection::diagnostic(report, places) {
+    let rejection =
+        rejection::diagnostic(report, places).or_else(|| invalid_object::diagnostic(report, places));
+    if let Some(rejection) = rejection {
         rejection.write(&mut text);
     } else {
         let style = style(report.verdict());

@@ -55,6 +55,7 @@ pub(super) fn diagnostic(report: &Report, places: &WebhookPlaces) -> Option<Diag
     let of_webhook = unmatched.map(|(webhook, _)| (webhook.phase(), &webhook.configuration, &webhook.name));
     if let Some((phase, configuration, name)) = of_call.or(of_webhook) {
         let id = format!("{configuration}/{name}");
+        let phase = if phase == "mutating" { Phase::Mutating } else { Phase::Validating };
         if let Some(place) = place(&id, phase, places) {
             shown = shown.place(&place.file, place.line);
         }
@@ -90,7 +91,7 @@ pub(super) fn diagnostic(report: &Report, places: &WebhookPlaces) -> Option<Diag
 }
 
 /// Returns the message of the API server.
-fn message(report: &Report) -> &str {
+pub(super) fn message(report: &Report) -> &str {
     match status(report, "message") {
         "" => &report.decision.message,
         message => message,
@@ -111,13 +112,13 @@ fn unmatched(report: &Report) -> Option<(&WebhookReport, &str)> {
         .find_map(|webhook| Some((webhook, webhook.match_failure()?.reason.as_str())))
 }
 
-fn place<'a>(id: &str, phase: &str, places: &'a WebhookPlaces) -> Option<&'a Location> {
-    let phase = if phase == "mutating" { Phase::Mutating } else { Phase::Validating };
+/// Returns the location of the webhook `id`, as `CONFIGURATION/WEBHOOK`.
+pub(super) fn place<'a>(id: &str, phase: Phase, places: &'a WebhookPlaces) -> Option<&'a Location> {
     places.get(id).or_else(|| places.get(&with_phase(id, phase)))
 }
 
 /// Formats a request, such as `CREATE Pod shop/web (pod.yaml:1)`.
-fn request(report: &Report) -> String {
+pub(super) fn request(report: &Report) -> String {
     let RequestReport { operation, kind, subresource, namespace, name, .. } = &report.request;
     let mut text = format!("{operation} {}", kind.kind);
     if !subresource.is_empty() {
