@@ -22,7 +22,7 @@ pub(crate) enum NoteKind {
     Event,
     /// Also in the error at the end of the run, because it can explain why a later step fails.
     Cause,
-    /// Also in the error at the end of the run, as help.
+    /// Only if the scenario fails: below the step, and as help in the error at the end of the run.
     Help,
     /// In reports and, with `--verbose`, also in the error. The note is the whole document that a failed step checked.
     Whole,

@@ -143,8 +143,13 @@ pub(super) fn scenario_text(scenario: &ScenarioRecord, marks: Marks, has_steps: 
 
 fn attempt_text(text: &mut String, scenario: &ScenarioRecord, attempt: &Attempt, marks: Marks) {
     let failure = (scenario.outcome == Outcome::Failed).then(|| scenario.failure());
-    let is_shown = |note: &&Note| {
-        note.kind != NoteKind::Whole && !failure.as_ref().is_some_and(|failure| failure.shows(note))
+    let is_shown = |note: &&Note| match note.kind {
+        NoteKind::Whole => false,
+        // A scenario that passes expects the rejection.
+        NoteKind::Help if failure.is_none() => false,
+        NoteKind::Event | NoteKind::Cause | NoteKind::Help => {
+            !failure.as_ref().is_some_and(|failure| failure.shows(note))
+        }
     };
     for (planned, step) in scenario.planned.steps.iter().zip(&attempt.steps) {
         let sentence = OneLine(format!("{} {}", planned.keyword, planned.text));

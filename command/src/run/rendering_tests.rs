@@ -125,3 +125,18 @@ fn a_failed_scenario_is_shown_again_in_the_summary() {
     let expected = "\nerror: Scenario\n --> a.feature:3\n  |\n3 | Then it is\n  |\n  = message: message\n  = note: told\n\n";
     assert!(summary.starts_with(expected), "{summary}");
 }
+
+#[test]
+fn help_for_a_rejection_is_not_shown_in_a_scenario_that_passes() {
+    let mut record = Record::new(vec![(planned(""), None)], Instant::now());
+    let scenario = record.scenario_mut(0).unwrap();
+    scenario.begin();
+    let attempt = scenario.attempt_mut().unwrap();
+    attempt.begin_step(0);
+    let notes = [(NoteKind::Cause, "403 Forbidden"), (NoteKind::Help, "change the object")];
+    let notes = notes.map(|(kind, text)| Note { kind, text: text.to_owned() });
+    attempt.end_step(0, StepOutcome::Passed, notes.to_vec());
+    scenario.end();
+    let text = scenario_text(&record.scenarios()[0], Marks::UNICODE, true);
+    assert!(text.contains("403 Forbidden") && !text.contains("change the object"), "{text}");
+}
