@@ -8,6 +8,10 @@ use harness::verify::{Probe, Severity, checks, is_timeout};
 use serde::Serialize;
 
 use crate::diagnostic::{self, several};
+use crate::request_report::cut;
+
+/// The maximum number of characters of a reason, which can quote a long response such as an HTML page.
+const MAX_REASON: usize = 400;
 
 /// The errors that determine a verdict: the check, the kind of the finding (`None` for any kind), and the verdict.
 const HEADLINES: [(&str, Option<&str>, &str); 7] = [
@@ -291,7 +295,9 @@ fn calls(id: &str) -> bool {
 ///
 /// Includes the URL of the webhook if nothing listens there.
 pub(crate) fn brief(report: &Report, webhook: &str, reason: &str) -> String {
-    let Some((_, error)) = reason.split_once("failed to call webhook: ") else { return cut(reason) };
+    let Some((_, error)) = reason.split_once("failed to call webhook: ") else {
+        return cut(reason, MAX_REASON);
+    };
     if is_timeout(error) {
         let timeout = error.split_once("timeout=").and_then(|(_, rest)| rest.split(['s', 'm', '"']).next());
         return timeout.map_or("times out".to_owned(), |timeout| format!("times out after {timeout} s"));
@@ -302,16 +308,7 @@ pub(crate) fn brief(report: &Report, webhook: &str, reason: &str) -> String {
         return format!("connection refused at {address}");
     }
     // Go's error starts with the request, followed by the cause.
-    cut(error.split_once("\": ").map_or(error, |(_, cause)| cause))
-}
-
-/// Shortens a reason that quotes a long response, such as an HTML page.
-fn cut(reason: &str) -> String {
-    const MAX_LENGTH: usize = 400;
-    match reason.char_indices().nth(MAX_LENGTH).and_then(|(end, _)| reason.get(..end)) {
-        Some(begin) => format!("{begin}..."),
-        None => reason.to_owned(),
-    }
+    cut(error.split_once("\": ").map_or(error, |(_, cause)| cause), MAX_REASON)
 }
 
 #[cfg(test)]
@@ -492,13 +489,8 @@ mod tests {
             assert_eq!(brief(&report, "c/a", &format!("{called}{cause}")), expected);
         }
         assert_eq!(brief(&report, "c/a", "see V11"), "see V11");
-        let page = format!(
-            "an error on the server (\"{}\") has prevented the request from succeeding",
-            "<p>".repeat(500)
-        );
-        for reason in [format!("failed to call webhook: {page}"), page.clone()] {
-            let brief = brief(&report, "c/a", &reason);
-            assert!(page.starts_with(brief.strip_suffix("...").unwrap()) && brief.len() < 410, "{brief}");
-        }
+        let page = "<p>".repeat(500);
+        let brief = brief(&report, "c/a", &format!("failed to call webhook: {page}"));
+        assert_eq!(brief, format!("{}\u{2026}", &page[..MAX_REASON]));
     }
 }

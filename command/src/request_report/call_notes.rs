@@ -147,7 +147,7 @@ pub(crate) fn short_cause(reason: &str, http_status: Option<u16>) -> String {
 }
 
 /// Returns `text`, or its first `max` characters and an ellipsis.
-pub(super) fn cut(text: &str, max: usize) -> String {
+pub(crate) fn cut(text: &str, max: usize) -> String {
     let start = text.char_indices().nth(max).and_then(|(end, _)| text.get(..end));
     start.map_or_else(|| text.to_owned(), |start| format!("{start}\u{2026}"))
 }

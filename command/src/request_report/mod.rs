@@ -33,7 +33,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use self::call_notes::{call_notes, error_body, response_hint, short_cause};
+pub(crate) use self::call_notes::{call_notes, cut, error_body, response_hint, short_cause};
 use self::conversions::ConversionReport;
 use self::explain::Facts;
 use self::policies::PolicyReport;
