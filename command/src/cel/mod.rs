@@ -59,8 +59,8 @@ pub(crate) struct Cel {
     /// Read the variable params of a policy from this file
     #[arg(long, value_name = "FILE", help_heading = "Variables", requires = "policy")]
     param: Option<PathBuf>,
-    /// Read objects that exist in the cluster from these files: custom resource definitions, the roles and bindings that
-    /// authorizer uses, and the Namespace for namespaceObject
+    /// Read objects that exist in the cluster from these files: custom resource definitions, the Namespace for
+    /// namespaceObject, and RBAC objects for authorizer
     #[arg(long = "with", value_name = "FILE", help_heading = "Variables")]
     existing: Vec<PathBuf>,
     /// Make the request as this user [default: kubernetes-admin]
