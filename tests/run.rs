@@ -397,19 +397,8 @@ fn reports_mask_secrets_and_only_their_owner_can_read_them() {
         {apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {password: hunter2}}\n      \"\"\"\n    \
         Then the object has the label \"a=b\"\n";
     std::fs::write(folder.path().join("my.feature"), feature).unwrap();
-    let arguments = [
-        "run",
-        "my.feature",
-        "--verbose",
-        "--junit",
-        "r.xml",
-        "--json",
-        "r.json",
-        "--summary",
-        "r.md",
-        "--html",
-        "r.html",
-    ];
+    let files = ["--junit", "r.xml", "--json", "r.json", "--summary", "r.md", "--html", "r.html"];
+    let arguments = [&["run", "my.feature", "--verbose"][..], &files].concat();
     let output = output(admit(&arguments).current_dir(folder.path()));
     assert_eq!(output.status.code(), Some(1));
     let screen = String::from_utf8_lossy(&output.stdout);
