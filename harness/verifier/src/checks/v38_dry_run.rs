@@ -68,6 +68,24 @@ fn samples(webhook_probe: &WebhookProbe<'_>) -> Result<Vec<Attributes>, Skipped>
     Ok(samples)
 }
 
+/// Describes the writes during dry runs of `samples`; `first` is the first of `count` writes.
+fn writes_message(
+    webhook_probe: &WebhookProbe<'_>,
+    samples: &[Attributes],
+    count: usize,
+    first: &str,
+) -> String {
+    let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
+    let runs = if samples.len() == 1 { "dry run" } else { "dry runs" };
+    let tried = samples.first().map_or_else(String::new, |sample| {
+        format!(", beginning with {} of {} {}", sample.operation, sample.resource.resource, sample.name)
+    });
+    let recorder = webhook_probe.settings.recorder.as_ref();
+    let created = recorder.and_then(|recorder| recorder.last_created(first));
+    let created = created.map(|object| format!(", which created {object}")).unwrap_or_default();
+    format!("in {} {runs}{tried}, the webhook wrote {times}, first {first}{created}", samples.len())
+}
+
 async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     let samples = samples(webhook_probe)?;
     if !webhook_probe.subject.webhook.side_effects.allow_dry_run() {
@@ -104,21 +122,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
         Attribution::Again | Attribution::Nothing { note: None } => {}
         Attribution::Nothing { note: Some(note) } => webhook_probe.note(note),
         Attribution::Caused { count, first } => {
-            let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
-            let runs = if samples.len() == 1 { "dry run" } else { "dry runs" };
-            let tried = samples.first().map_or_else(String::new, |sample| {
-                format!(
-                    ", beginning with {} of {} {}",
-                    sample.operation, sample.resource.resource, sample.name
-                )
-            });
-            let recorder = webhook_probe.settings.recorder.as_ref();
-            let created = recorder.and_then(|recorder| recorder.last_created(&first));
-            let created = created.map(|object| format!(", which created {object}")).unwrap_or_default();
-            let message = format!(
-                "in {} {runs}{tried}, the webhook wrote {times}, first {first}{created}",
-                samples.len()
-            );
+            let message = writes_message(webhook_probe, &samples, count, &first);
             let violation = Violation::new("writes on dry runs", message);
             violations.push(violation.with_steps(dry_outcomes.first().cloned()));
         }
