@@ -98,7 +98,7 @@ async fn check_that_an_accepted_finding_explains_does_not_make_the_run_incomplet
     // Without V01, nothing explains V02.
     let text =
         ends_with(&stage.verify(&["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V02"]).await, 6);
-    let reason = "exit status 6: V02 could not be completed for c/w.example.com: the webhook changes its own result: see V01\n";
+    let reason = "exit status 6: V02 could not be completed for c/w.example.com: the webhook changes its own result: see V01 (first for Pod bare)\n";
     assert!(text.contains(reason), "{text}");
 }
 

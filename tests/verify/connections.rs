@@ -151,7 +151,7 @@ async fn a_webhook_that_is_not_running_is_reported_with_its_address() {
         format!("c/w.example.com: could not be checked: connection refused at https://{address}/\n");
     assert!(text.starts_with(&verdict), "{text}");
     let incomplete = format!(
-        "\nexit status 6: V01 could not be completed for c/w.example.com: connection refused at https://{address}/\n"
+        "\nexit status 6: V01 could not be completed for c/w.example.com: connection refused at https://{address}/ (first for Pod "
     );
     assert!(text.contains(&incomplete), "{text}");
     assert!(text.contains("  = help: start the webhook before the run, or add --wait SECONDS"), "{text}");
