@@ -40,7 +40,7 @@ fn rejected_policy_has_its_name_and_the_line_of_the_field() {
                     spec.validations[0].expression: ";
     let found = run(&feature("    Given the objects in the file \"policy.yaml\" exist\n"));
     assert!(found.contains(&format!("policy.yaml:8: {expected}")), "{found}");
-    let text: String = POLICY.lines().map(|line| format!("      {line}\n")).collect();
+    let text = POLICY.lines().fold(String::new(), |text, line| text + "      " + line + "\n");
     let found =
         run(&feature(&format!("    Given this object exists:\n      \"\"\"yaml\n{text}      \"\"\"\n")));
     assert!(found.contains(&format!("line 12 of the feature file: {expected}")), "{found}");

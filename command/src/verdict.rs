@@ -66,7 +66,7 @@ impl WebhookVerdict {
     pub(crate) fn outcome_in_run(&self, fails: impl Fn(Severity) -> bool) -> Outcome {
         match self.outcome {
             Outcome::Good if self.findings.iter().copied().any(fails) => Outcome::Bad,
-            outcome => outcome,
+            outcome @ (Outcome::Good | Outcome::Bad | Outcome::Unknown) => outcome,
         }
     }
 
@@ -491,6 +491,6 @@ mod tests {
         assert_eq!(brief(&report, "c/a", "see V11"), "see V11");
         let page = "<p>".repeat(500);
         let brief = brief(&report, "c/a", &format!("failed to call webhook: {page}"));
-        assert_eq!(brief, format!("{}\u{2026}", &page[..MAX_REASON]));
+        assert_eq!(brief, format!("{}<\u{2026}", "<p>".repeat(133)));
     }
 }

@@ -133,7 +133,7 @@ impl FailedOperation<'_> {
         for (index, name) in parents.iter().enumerate() {
             let child = now.pointer(&format!("/{name}")).filter(|child| !child.is_null());
             let Some(child) = child else {
-                return Some(self.missing(op, now, &parent, &names, index));
+                return Some(missing(op, now, &parent, &names, index));
             };
             parent = format!("{parent}/{name}");
             if !child.is_object() && !child.is_array() {
@@ -143,46 +143,6 @@ impl FailedOperation<'_> {
             now = child;
         }
         None
-    }
-
-    /// Explains that `now`, the value at `parent`, does not have the member `names[index]` that the path goes through.
-    fn missing(&self, op: &str, now: &Value, parent: &str, names: &[&str], index: usize) -> String {
-        let name = names.get(index).copied().unwrap_or_default();
-        let missing = format!("{parent}/{name}");
-        let lacks = format!("the object does not have {}", short(&missing));
-        let rest = names.get(index..).unwrap_or_default();
-        // A prefix of a key is a domain.
-        let is_key = |map: &str, key: &[&str]| {
-            MAPS.contains(&map) && key.len() > 1 && key.iter().any(|part| part.contains('.'))
-        };
-        let map = names.get(index.saturating_sub(1)).copied().filter(|_| index > 0).unwrap_or_default();
-        if is_key(map, rest) {
-            let key = rest.join("~1");
-            return format!("{lacks}; a slash in a key is written as ~1: {parent}/{}", short(&key));
-        }
-        if let Some(items) = now.as_array() {
-            return format!("{lacks}, because {parent} {}", items_of(items));
-        }
-        let members = now.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
-        if let Some(similar) = most_similar(name, members) {
-            return format!("{lacks} (did you mean {parent}/{similar}?)");
-        }
-        if op == "remove" || op == "test" {
-            return format!("{lacks}; remove only a field that the object has");
-        }
-        let child = rest.get(1).copied().unwrap_or_default();
-        let is_item = child == "-" || !child.is_empty() && child.bytes().all(|byte| byte.is_ascii_digit());
-        let (what, empty) = if is_item { ("list", "[]") } else { ("map", "{}") };
-        let escape = match rest.get(1..) {
-            Some(key) if is_key(name, key) => {
-                format!("; a slash in a key is written as ~1: {}/{}", short(&missing), short(&key.join("~1")))
-            }
-            _ => String::new(),
-        };
-        format!(
-            "{lacks}; first add the {what} {} with the value {empty}, or add it with its content{escape}",
-            short(&missing)
-        )
     }
 
     /// Explains that the path names an item that the list does not have.
@@ -211,6 +171,46 @@ impl FailedOperation<'_> {
         });
         format!("{lacks}{}", similar.unwrap_or_default())
     }
+}
+
+/// Explains that `now`, the value at `parent`, does not have the member `names[index]` that the path goes through.
+fn missing(op: &str, now: &Value, parent: &str, names: &[&str], index: usize) -> String {
+    let name = names.get(index).copied().unwrap_or_default();
+    let missing = format!("{parent}/{name}");
+    let lacks = format!("the object does not have {}", short(&missing));
+    let rest = names.get(index..).unwrap_or_default();
+    // A prefix of a key is a domain.
+    let is_key = |map: &str, key: &[&str]| {
+        MAPS.contains(&map) && key.len() > 1 && key.iter().any(|part| part.contains('.'))
+    };
+    let map = names.get(index.saturating_sub(1)).copied().filter(|_| index > 0).unwrap_or_default();
+    if is_key(map, rest) {
+        let key = rest.join("~1");
+        return format!("{lacks}; a slash in a key is written as ~1: {parent}/{}", short(&key));
+    }
+    if let Some(items) = now.as_array() {
+        return format!("{lacks}, because {parent} {}", items_of(items));
+    }
+    let members = now.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    if let Some(similar) = most_similar(name, members) {
+        return format!("{lacks} (did you mean {parent}/{similar}?)");
+    }
+    if op == "remove" || op == "test" {
+        return format!("{lacks}; remove only a field that the object has");
+    }
+    let child = rest.get(1).copied().unwrap_or_default();
+    let is_item = child == "-" || !child.is_empty() && child.bytes().all(|byte| byte.is_ascii_digit());
+    let (what, empty) = if is_item { ("list", "[]") } else { ("map", "{}") };
+    let escape = match rest.get(1..) {
+        Some(key) if is_key(name, key) => {
+            format!("; a slash in a key is written as ~1: {}/{}", short(&missing), short(&key.join("~1")))
+        }
+        _ => String::new(),
+    };
+    format!(
+        "{lacks}; first add the {what} {} with the value {empty}, or add it with its content{escape}",
+        short(&missing)
+    )
 }
 
 /// States how many items a list has.

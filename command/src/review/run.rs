@@ -176,7 +176,9 @@ impl Review {
                     Some(version) => format!(" (did you mean {version}?)"),
                     None => ": pass its CustomResourceDefinition with --with FILE".to_owned(),
                 },
-                _ => String::new(),
+                RequestError::UnknownResource(_) | RequestError::NoName | RequestError::NoUri { .. } | _ => {
+                    String::new()
+                }
             };
             place.failure(format!("{error}{hint}"))
         })?;

@@ -79,8 +79,9 @@ impl RecordingServer {
                     let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
                     if is_creation {
                         // A response in protobuf does not name its object.
-                        let object: Result<Value, _> = serde_json::from_slice(&bytes);
-                        object.iter().for_each(|object| told.created(uri.path(), object));
+                        if let Ok(object) = serde_json::from_slice::<Value>(&bytes) {
+                            told.created(uri.path(), &object);
+                        }
                     } else {
                         let query = uri.query().unwrap_or_default();
                         told.refused(method.as_str(), uri.path(), query, status.as_u16(), &message(&bytes));
