@@ -2,86 +2,44 @@
 //!
 //! Source: go-jose json/decode.go, `object` and `objectInterface`.
 
-use std::fmt;
+use std::collections::HashSet;
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Value};
+use kubernetes_types::json_text::{self, MAX_DEPTH, Token};
+use serde_json::Value;
 
 /// Decodes a JSON document without duplicate keys.
 ///
 /// # Errors
 /// Returns the message of go-jose for a duplicate key, and a message of the parser for invalid JSON.
 pub(super) fn decode(bytes: &[u8]) -> Result<Value, String> {
-    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let value = UniqueKeys.deserialize(&mut deserializer);
-    let value = value.and_then(|value| deserializer.end().map(|()| value));
-    value.map_err(|error| {
+    let value = serde_json::from_slice(bytes).map_err(|error| {
         let text = error.to_string();
         // The parser adds the position, which go-jose does not.
         text.rsplit_once(" at line ").map_or(text.clone(), |(message, _)| message.to_owned())
-    })
-}
-
-struct UniqueKeys;
-
-impl<'de> DeserializeSeed<'de> for UniqueKeys {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
+    })?;
+    match duplicate_key(bytes)? {
+        Some(key) => Err(format!("json: duplicate key '{key}' in object")),
+        None => Ok(value),
     }
 }
 
-impl<'de> Visitor<'de> for UniqueKeys {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Self)? {
-            list.push(item);
-        }
-        Ok(list.into())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let mut object = Map::new();
-        while let Some(key) = entries.next_key::<String>()? {
-            if object.contains_key(&key) {
-                return Err(A::Error::custom(format!("json: duplicate key '{key}' in object")));
+/// Returns the first key that occurs twice in an object.
+fn duplicate_key(text: &[u8]) -> Result<Option<String>, String> {
+    let mut open: Vec<HashSet<String>> = Vec::new();
+    let mut duplicate = None;
+    json_text::scan(text, MAX_DEPTH, |token| match token {
+        Token::Begin(_) => open.push(HashSet::new()),
+        Token::End => drop(open.pop()),
+        Token::Key(key) => {
+            let key: String = serde_json::from_slice(key).unwrap_or_default();
+            let is_duplicate = open.last_mut().is_some_and(|keys| !keys.insert(key.clone()));
+            if is_duplicate && duplicate.is_none() {
+                duplicate = Some(key);
             }
-            let value = entries.next_value_seed(Self)?;
-            object.insert(key, value);
         }
-        Ok(object.into())
-    }
+        Token::Scalar(_) => {}
+    })?;
+    Ok(duplicate)
 }
 
 #[cfg(test)]

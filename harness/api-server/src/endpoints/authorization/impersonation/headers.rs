@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use go_std::url::path_unescape;
 use http::HeaderMap;
-
 use kubernetes_admission::attributes::UserInfo;
 use kubernetes_types::status::Status;
 
@@ -44,22 +44,8 @@ pub(crate) fn wanted(headers: &HeaderMap) -> Result<Option<UserInfo>, Box<Status
 ///
 /// Source: apiserver pkg/endpoints/filters/impersonation/impersonation.go, `unescapeExtraKey`.
 pub(crate) fn unescaped(key: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = key.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let decoded = after.split_at_checked(2).and_then(|(digits, after)| {
-            Some((u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?, after))
-        });
-        let Some((decoded, after)) = decoded else { return key.to_owned() };
-        bytes.push(decoded);
-        rest = after;
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| key.to_owned())
+    let decoded = path_unescape(key).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    decoded.unwrap_or_else(|| key.to_owned())
 }
 
 /// Formats the user as Go's `%#v` does.
