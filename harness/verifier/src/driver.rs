@@ -137,11 +137,12 @@ impl Run<'_> {
         let first = self.first(&begin);
         self.effects(&first).await;
         self.objects(begin.into_iter().chain(corpus)).await?;
-        self.webhooks().await;
-        self.subresources().await;
+        let samples = self.requests(&self.samples);
+        self.webhooks(&samples).await;
+        self.subresources(&samples).await;
         self.shrink().await;
         self.conversions().await;
-        self.interventions().await;
+        self.interventions(&samples).await;
         Ok(())
     }
 
@@ -324,16 +325,14 @@ impl Run<'_> {
         self.alone(samples, Stage::Effects, effects).await;
     }
 
-    async fn webhooks(&mut self) {
-        let samples = self.requests(&self.samples);
+    async fn webhooks(&mut self, samples: &[Vec<Attributes>]) {
         let webhooks = |probe| if let Probe::Webhook(probe) = probe { Some(probe) } else { None };
-        self.alone(&samples, Stage::Webhooks, webhooks).await;
+        self.alone(samples, Stage::Webhooks, webhooks).await;
     }
 
     /// Runs the checks of single responses on requests for subresources.
-    async fn subresources(&mut self) {
-        let samples = self.requests(&self.samples);
-        for (place, observed) in subresource_probes::run(self.plan, &samples).await {
+    async fn subresources(&mut self, samples: &[Vec<Attributes>]) {
+        for (place, observed) in subresource_probes::run(self.plan, samples).await {
             self.finding_log.note(place, None, observed);
         }
     }
@@ -379,9 +378,8 @@ impl Run<'_> {
     }
 
     /// Runs the disruptions. Each affects all webhooks at once, because webhooks often share a process.
-    async fn interventions(&mut self) {
+    async fn interventions(&mut self, samples: &[Vec<Attributes>]) {
         let plan = self.plan;
-        let samples = self.requests(&self.samples);
         for now in Disruption::ALL {
             for (position, check) in plan.active() {
                 let Probe::Intervention(occasion, probe) = check.probe else { continue };
@@ -390,7 +388,7 @@ impl Run<'_> {
                 }
                 self.tell(Stage::Interventions, 0, None);
                 let (places, webhook_probes): (Vec<PlanPosition>, Vec<WebhookProbe<'_>>) = plan
-                    .audience_with(check, &samples)
+                    .audience_with(check, samples)
                     .map(|(subject, found, samples)| {
                         ((position, Some(subject)), plan.webhook_probe(found, samples))
                     })

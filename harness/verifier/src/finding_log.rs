@@ -10,7 +10,7 @@ use super::call_recorder::Exchange;
 use super::causes;
 use super::check::{Check, Observed, Repeatability, Skipped, Violation};
 use super::environment::Outcome;
-use super::reasons::{MAX_KEPT, count};
+use super::reasons::{MAX_KEPT, count, counted};
 use super::report::{
     CheckReport, CheckResult, Finding, MAX_EXAMPLES, Report, Request, Step, TOGETHER, Tally, VERSION,
 };
@@ -72,18 +72,19 @@ impl FindingLog {
     pub(super) fn note(&mut self, place: PlanPosition, object: Option<&Value>, observed: Observed) {
         let entry = self.tallies.entry(place).or_default();
         match observed {
-            Err(Skipped::NotApplicable(reason)) => drop(count(&mut entry.not_applicable, reason)),
-            Err(Skipped::NotExercised(reason)) => drop(count(&mut entry.not_exercised, reason)),
+            Err(Skipped::NotApplicable(reason)) => count(&mut entry.not_applicable, reason),
+            Err(Skipped::NotExercised(reason)) => count(&mut entry.not_exercised, reason),
             Err(Skipped::NotChecked(reason)) => {
                 entry.unanswered += 1;
-                let reason = count(&mut entry.not_checked, reason);
+                let reason = counted(&entry.not_checked, reason);
                 if let Some(object) = object {
                     let name = || shape::kind_and_name(object);
-                    entry.not_checked_objects.entry(reason).or_insert_with(name);
+                    entry.not_checked_objects.entry(reason.clone()).or_insert_with(name);
                 }
+                count(&mut entry.not_checked, reason);
             }
-            Err(Skipped::Uncontacted(reason)) => drop(count(&mut entry.uncontacted, reason)),
-            Err(Skipped::Unequipped(reason)) => drop(count(&mut entry.not_checked, reason)),
+            Err(Skipped::Uncontacted(reason)) => count(&mut entry.uncontacted, reason),
+            Err(Skipped::Unequipped(reason)) => count(&mut entry.not_checked, reason),
             Ok(violations) if violations.is_empty() => entry.held += 1,
             Ok(violations) => {
                 for violation in violations {

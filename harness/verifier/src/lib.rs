@@ -97,7 +97,7 @@ pub use self::recorder::Recorder;
 pub use self::report::Report;
 pub use self::subject::{Subject, with_phase};
 pub use self::tried::send;
-pub use self::validity::without_positions;
+pub use self::validity::{is_within, without_positions};
 pub use self::violation::{Observed, Severity, Skipped, Violation};
 pub use self::webhook_probe::{
     Bundle, ConfigurationSet, Intervention, Notes, Rotation, Settings, Stop, WebhookProbe,

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::policies::{Policies, is_policy_object};
 use super::subject::Subject;
 use super::substitutes::{Choice, Substitute, substituted};
+use super::validity::is_within;
 use super::violation::{Defect, Violation};
 
 /// The objects in manifests, and the webhooks of their configurations.
@@ -123,10 +124,7 @@ impl<'a> Manifests<'a> {
 
     /// Returns whether `field` of the configuration at `position`, or the entry that contains it, has a substitute.
     pub(super) fn is_substitute(&self, position: usize, field: &str) -> bool {
-        let is_in = |rejected: &str| {
-            field.strip_prefix(rejected).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-        };
-        self.substitutes.iter().any(|known| known.position == position && is_in(&known.field))
+        self.substitutes.iter().any(|known| known.position == position && is_within(field, &known.field))
     }
 
     /// Locates a violation in the configuration of the webhook that it names or, if it names none, in that of

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::comparison::{self, Difference, Order};
 use super::policies::{Parsed, Policies};
 
-/// The maximum number of policies of which all orders are tried.
+/// The maximum number of policies that are applied in all orders.
 const MAX_PERMUTED: usize = 6;
 
 /// Two mutating policies whose order determines the result of a request.
@@ -52,13 +52,16 @@ pub(super) fn hooks(policies: &Policies) -> Vec<MutatingHook> {
         .iter()
         .filter_map(|object| {
             let Some(Parsed::Mutating(policy)) = &object.parsed else { return None };
-            let bindings: Vec<_> = policies.bindings_of(object).collect();
-            let bindings = if bindings.is_empty() {
+            if policy.definition.param_kind.is_some() {
+                return None;
+            }
+            let mut bindings = policies.bindings_of(object).peekable();
+            let bindings = if bindings.peek().is_none() {
                 vec![Arc::new(matching_everything(&policy.definition, None))]
             } else {
-                bindings.iter().filter_map(|binding| Some(Arc::new(binding.binding()?.clone()))).collect()
+                bindings.filter_map(|binding| Some(Arc::new(binding.binding()?.clone()))).collect()
             };
-            policy.definition.param_kind.is_none().then(|| Hook { policy: Arc::clone(policy), bindings })
+            Some(Hook { policy: Arc::clone(policy), bindings })
         })
         .collect();
     hooks.sort_by(|one, other| name(one).cmp(name(other)));
@@ -87,36 +90,22 @@ pub(super) fn order_dependences(
             reversal(count)
         };
         let matching = hooks.iter().filter(|hook| applied.matched.contains(name(hook)));
-        let order = matching.cloned().collect();
-        for (policies, consequence) in compare_orders(order, applied, swaps, &request, cluster_fixture) {
-            if !found.iter().any(|known| known.policies == policies) {
+        let mut order: Vec<MutatingHook> = matching.cloned().collect();
+        let mut before = applied;
+        for position in swaps {
+            let Some([first, second]) = order.get_mut(position..position + 2) else { break };
+            let pair = [&*first, &*second].map(|hook| Arc::clone(name(hook)));
+            std::mem::swap(first, second);
+            let Some(after) = Applied::new(&order, &request, cluster_fixture) else { break };
+            let (policies, results) =
+                if pair.is_sorted() { (pair, [&before, &after]) } else { (swapped(pair), [&after, &before]) };
+            if !found.iter().any(|known| known.policies == policies)
+                && let Some(consequence) = consequence(results, &request)
+            {
                 found.push(OrderDependence { policies, consequence, request: request.clone() });
             }
+            before = after;
         }
-    }
-    found
-}
-
-/// Applies policies in the orders that `swaps` lead to, and returns the pairs whose swap changes the result.
-///
-/// `before` is the result of `order`.
-fn compare_orders(
-    mut order: Vec<MutatingHook>,
-    mut before: Applied,
-    swaps: Vec<usize>,
-    request: &Attributes,
-    cluster_fixture: &ClusterFixture,
-) -> Vec<([Arc<str>; 2], Consequence)> {
-    let mut found = Vec::new();
-    for position in swaps {
-        let Some([first, second]) = order.get_mut(position..position + 2) else { break };
-        let pair = [&*first, &*second].map(|hook| Arc::clone(name(hook)));
-        std::mem::swap(first, second);
-        let Some(after) = Applied::new(&order, request, cluster_fixture) else { break };
-        let (policies, results) =
-            if pair.is_sorted() { (pair, [&before, &after]) } else { (swapped(pair), [&after, &before]) };
-        found.extend(consequence(results, request).map(|consequence| (policies, consequence)));
-        before = after;
     }
     found
 }

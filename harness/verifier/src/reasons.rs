@@ -9,17 +9,19 @@ pub(super) const MAX_KEPT: usize = 20;
 const EXPECTED_UID: &str = "expected response.uid=\"";
 
 /// Increments the count of `reason`, or of `other reasons` if too many reasons have been kept.
-///
-/// Returns the reason that was counted.
-pub(super) fn count(counts: &mut BTreeMap<String, u64>, reason: String) -> String {
+pub(super) fn count(counts: &mut BTreeMap<String, u64>, reason: String) {
+    let reason = counted(counts, reason);
+    *counts.entry(reason).or_default() += 1;
+}
+
+/// Returns the reason as [`count`] counts it.
+pub(super) fn counted(counts: &BTreeMap<String, u64>, reason: String) -> String {
     let reason = without_uid(reason);
-    let reason = if counts.len() >= MAX_KEPT && !counts.contains_key(&reason) {
+    if counts.len() >= MAX_KEPT && !counts.contains_key(&reason) {
         "other reasons".to_owned()
     } else {
         reason
-    };
-    *counts.entry(reason.clone()).or_default() += 1;
-    reason
+    }
 }
 
 /// The part of kube-apiserver's error message that occurs only if a webhook did not respond.

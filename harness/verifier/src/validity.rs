@@ -44,6 +44,11 @@ pub fn without_positions(path: &str) -> String {
         .collect()
 }
 
+/// Returns whether the path `inner` is that of `outer` or of a part of it, such as `spec.volumes[0].name` of `spec.volumes`.
+pub fn is_within(inner: &str, outer: &str) -> bool {
+    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
 /// Tests whether a changed object has validation errors that the original object does not have.
 pub(super) struct Validity<'a> {
     environment: &'a Environment,

@@ -11,7 +11,7 @@ use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::json::{at, text};
 use serde_json::Value;
 
-use super::match_conditions::{CORRECT_NAME, MissingField};
+use super::match_conditions::{CORRECT_NAME, MissingField, missing_key};
 use super::policy_examples::{example_requests, single_run};
 use super::undefined_fields::MatchedTypes;
 use super::v55_match_conditions::known_of;
@@ -243,22 +243,22 @@ fn failing(
             Some((request, single_run(record?)?))
         })
         .collect();
-    let validations: Vec<&PolicyExpression<'_>> = expressions.iter().filter(|it| !it.is_condition).collect();
     let denies = |record: &PolicyRun, index: usize| {
         record.decisions.get(index).is_some_and(|decision| decision.verdict == Verdict::Denied)
     };
     let denies_all = |index: usize| evaluated.iter().all(|(_, record)| denies(record, index));
-    let denying_all: Vec<bool> = (0..validations.len()).map(denies_all).collect();
+    let validations = expressions.iter().filter(|expression| !expression.is_condition).enumerate();
+    let validations: Vec<(usize, &PolicyExpression<'_>, bool)> =
+        validations.map(|(index, validation)| (index, validation, denies_all(index))).collect();
     let mut violations: Vec<Violation> = Vec::new();
     for (request, record) in &evaluated {
         for error in errors(record, object, expressions) {
             let reads_null = request.old_object.is_none() && error.text.contains("oldObject");
             // A denial by a validation of the missing field takes precedence. A validation of other fields that denies
             // all examples, such as one of image digests, says nothing about the missing field.
-            let is_guarded =
-                validations.iter().zip(&denying_all).enumerate().any(|(index, (validation, denies_all))| {
-                    denies(record, index) && (!denies_all || validation.may_read(&error.key))
-                });
+            let is_guarded = validations.iter().any(|(index, validation, denies_all)| {
+                denies(record, *index) && (!denies_all || validation.may_read(&error.key))
+            });
             if reads_null || is_guarded || violations.iter().any(|known| known.field == error.field) {
                 continue;
             }
@@ -281,7 +281,7 @@ fn errors<'a>(
     object: &'a PolicyObject,
     expressions: &'a [PolicyExpression<'a>],
 ) -> Vec<NoSuchKey<'a>> {
-    let key = |error: &str| error.rsplit_once("no such key: ").map(|(_, key)| key.to_owned());
+    let key = |error: &str| missing_key(error).map(str::to_owned);
     let mut found = Vec::new();
     if let Some(evaluation) = &record.conditions
         && matches!(evaluation.outcome, Outcome::Errors(_))

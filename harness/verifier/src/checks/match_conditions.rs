@@ -43,7 +43,7 @@ pub(super) fn unguarded(subject: &Subject, cluster_fixture: &ClusterFixture) -> 
             let evaluated = evaluation.conditions.get(index).map(|evaluated| &evaluated.value);
             let Some(Err(error)) = evaluated else { continue };
             let error = error.to_string();
-            let Some((_, key)) = error.rsplit_once("no such key: ") else { continue };
+            let Some(key) = missing_key(&error) else { continue };
             let field = format!("matchConditions[{index}]");
             // V55 reports conditions that read a null oldObject.
             let reads_null = request.old_object.is_none() && condition.mentions("oldObject");
@@ -73,6 +73,17 @@ fn is_metadata_field(key: &str) -> bool {
     matches!(Type::for_metadata(), Type::Object(message) if message.member(key).is_some())
 }
 
+/// Returns the key that an expression read and that the value does not have, if that is the error of the expression.
+pub(super) fn missing_key(error: &str) -> Option<&str> {
+    error.rsplit_once("no such key: ").map(|(_, key)| key)
+}
+
+/// Returns whether the expression `text` reads the field `key` of `parent`.
+fn reads(text: &str, parent: &str, key: &str) -> bool {
+    let places = [format!("{parent}.{key}"), format!("{parent}['{key}']"), format!("{parent}[\"{key}\"]")];
+    places.iter().any(|place| text.contains(place.as_str()))
+}
+
 /// A field that an expression reads and that an object or user does not have.
 pub(super) enum MissingField {
     /// `metadata` does not have a field with this name.
@@ -89,11 +100,7 @@ pub(super) enum MissingField {
 impl MissingField {
     /// Returns the field `key` that the expression `text` reads, or `None` if the API server always sets the field.
     pub(super) fn new(text: &str, key: &str) -> Option<Self> {
-        let reads = |parent: &str| {
-            let places =
-                [format!("{parent}.{key}"), format!("{parent}['{key}']"), format!("{parent}[\"{key}\"]")];
-            places.iter().any(|place| text.contains(place.as_str()))
-        };
+        let reads = |parent: &str| reads(text, parent, key);
         let is_metadata = reads("metadata");
         if is_metadata && SET_BY_SERVER.contains(&key) {
             return None;
@@ -125,7 +132,7 @@ pub(super) const SELECT_NAMESPACES: &str = "Select namespaces with the namespace
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go, `Match`.
 pub(super) fn reads_namespace_object(text: &str, key: &str) -> bool {
-    text.contains(&format!("namespaceObject.{key}"))
+    reads(text, "namespaceObject", key)
 }
 
 /// The advice for a field that no object has.

@@ -14,7 +14,7 @@ use kubernetes_api_server::{ClusterFixture, ServedSubresource, is_connection};
 use kubernetes_types::status::FieldError;
 
 use super::l04_served::operation;
-use super::match_conditions::{SELECT_NAMESPACES, reads_namespace_object, unguarded};
+use super::match_conditions::{SELECT_NAMESPACES, missing_key, reads_namespace_object, unguarded};
 use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::object_probe::ObjectProbe;
 use crate::stored::{delete, update};
@@ -342,16 +342,13 @@ fn judge(webhook: &Webhook, request: &Attributes, evaluation: &Evaluation) -> Ve
                         "for the {what}, condition {} fails: {error}; {follows} without a call",
                         condition.name
                     );
-                    let error = error.to_string();
-                    let key = error.rsplit_once("no such key: ").map(|(_, key)| key);
-                    let reads_null =
-                        key.is_some_and(|key| reads_namespace_object(&condition.expression, key));
-                    let violation = Violation::new(kind, message);
-                    violations.push(if reads_null {
-                        violation.with_help(SELECT_NAMESPACES)
-                    } else {
-                        violation
-                    });
+                    let mut violation = Violation::new(kind, message);
+                    if missing_key(&error.to_string())
+                        .is_some_and(|key| reads_namespace_object(&condition.expression, key))
+                    {
+                        violation = violation.with_help(SELECT_NAMESPACES);
+                    }
+                    violations.push(violation);
                 }
             }
         }
