@@ -341,7 +341,7 @@ fn review_says_that_the_server_keeps_nothing_of_a_patch_with_unknown_fields() {
                  path: /spec/other, value: 1}]}}\n";
     let found = admit("review -f web.yaml --fakes f.yaml", &[("web.yaml", POD), ("f.yaml", fakes)]);
     assert!(
-        found.contains("allowed, with a patch of which the API server keeps nothing note: spec.other is not"),
+        found.contains("allowed, with a patch that the API server drops note: spec.other is not"),
         "{found}"
     );
 }

@@ -27,8 +27,7 @@ struct Evaluated {
     policy: String,
     /// The part of the policy that contains the expression, such as `validation 0`.
     field: String,
-    #[serde(rename = "expression")]
-    expr: String,
+    expression: String,
     /// The value in short form.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<String>,
@@ -153,7 +152,7 @@ fn evaluated(record: PolicyRecord) -> Result<Vec<Evaluated>, Failure> {
         .map(|condition| Evaluated {
             policy: policy.clone(),
             field: format!("match condition {}", condition.name),
-            expr: condition.expression.trim().to_owned(),
+            expression: condition.expression.trim().to_owned(),
             value: condition.value.as_ref().ok().map(ToString::to_string),
             cost: condition.cost,
             run_error: condition.value.as_ref().err().map(ToString::to_string),
@@ -163,7 +162,7 @@ fn evaluated(record: PolicyRecord) -> Result<Vec<Evaluated>, Failure> {
     all.extend(run.expressions.iter().map(|expression| Evaluated {
         policy: policy.clone(),
         field: field(&expression.part),
-        expr: expression.expression.trim().to_owned(),
+        expression: expression.expression.trim().to_owned(),
         value: expression.value.as_ref().ok().cloned(),
         cost: expression.cost,
         run_error:
@@ -220,7 +219,7 @@ impl Evaluated {
     fn text(&self) -> String {
         let mut text = String::new();
         let _ = writeln!(text, "{}, {}", OneLine(&self.policy), OneLine(&self.field));
-        let _ = writeln!(text, "{}", lines(&self.expr));
+        let _ = writeln!(text, "{}", lines(&self.expression));
         let mut line = |name: &str, value: &str| {
             let _ = writeln!(text, "  {name:<6} {}", lines(value));
         };

@@ -25,8 +25,7 @@ pub(super) struct Report<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     condition: Option<&'a str>,
     /// The source text of the expression.
-    #[serde(rename = "expression")]
-    expr: &'a str,
+    expression: &'a str,
     /// The static type of the expression.
     #[serde(skip_serializing_if = "Option::is_none", rename = "type")]
     result_type: Option<String>,
@@ -55,8 +54,7 @@ pub(super) struct Report<'a> {
 #[serde(rename_all = "camelCase")]
 struct Each {
     /// The source text of the part.
-    #[serde(rename = "expression")]
-    expr: String,
+    expression: String,
     /// The number of times that the part was evaluated: in a loop, more than once.
     times: u64,
     /// The value of the last evaluation.
@@ -83,7 +81,7 @@ impl<'a> Report<'a> {
         let mut report = Self {
             webhook,
             condition,
-            expr: &expression.text,
+            expression: &expression.text,
             result_type: None,
             value: None,
             cost: None,
@@ -112,7 +110,7 @@ impl<'a> Report<'a> {
             Ok(value) => self.value = Some(json_of(value)),
             Err(error @ Error::Unsupported(_)) => self.run_error = Some(error.to_string()),
             Err(error) => {
-                self.run_error = Some(format!("expression '{}' resulted in error: {error}", self.expr));
+                self.run_error = Some(format!("expression '{}' resulted in error: {error}", self.expression));
             }
         }
         if let Err(error) = &evaluation.value {
@@ -136,7 +134,7 @@ impl<'a> Report<'a> {
             let _ = writeln!(text, "{}, condition {}", OneLine(webhook), OneLine(condition));
         }
         if with_expression {
-            let _ = writeln!(text, "{}", lines(self.expr));
+            let _ = writeln!(text, "{}", lines(self.expression));
         }
         let mut line = |name: &str, value: &dyn std::fmt::Display| {
             let _ = writeln!(text, "  {name:<6} {}", lines(&value.to_string()));
@@ -147,7 +145,7 @@ impl<'a> Report<'a> {
         if let Some(error) = &self.run_error {
             line("error", error);
             if let Some(failed) = &self.failed_at
-                && let Some((before, from)) = self.expr.split_at_checked(failed.start)
+                && let Some((before, from)) = self.expression.split_at_checked(failed.start)
             {
                 let head = before.rsplit('\n').next().unwrap_or_default();
                 let tail = from.lines().next().unwrap_or_default();
@@ -169,14 +167,14 @@ impl<'a> Report<'a> {
             line(name, &format_args!("{why}{}", error.replace('\n', "\n         ")));
         }
         let width =
-            self.each.iter().map(|each| one_line(&each.expr).chars().count()).max().unwrap_or_default();
+            self.each.iter().map(|each| one_line(&each.expression).chars().count()).max().unwrap_or_default();
         for each in &self.each {
             let times = if each.times == 1 { String::new() } else { format!(", {} times", each.times) };
             let value = match (&each.value, &each.run_error) {
                 (Some(value), _) => value.to_string(),
                 (None, error) => format!("error: {}", error.as_deref().unwrap_or_default()),
             };
-            let (expr, value) = (OneLine(&each.expr), OneLine(value));
+            let (expr, value) = (OneLine(&each.expression), OneLine(value));
             let _ = writeln!(text, "    {expr:<width$}  {value}  (cost {}{times})", each.cost);
         }
         text
@@ -204,13 +202,14 @@ fn each_of(observations: &[Observation<'_>]) -> Vec<Each> {
             Ok(value) => (Some(json_of(value)), None),
             Err(error) => (None, Some(error.to_string())),
         };
-        if let Some((_, known)) = each.iter_mut().find(|(at, known)| at == start && known.expr == *text) {
+        if let Some((_, known)) = each.iter_mut().find(|(at, known)| at == start && known.expression == *text)
+        {
             known.times += 1;
             known.cost += own;
             (known.value, known.run_error) = (value, run_error);
         } else {
-            let expr = (*text).to_owned();
-            each.push((*start, Each { expr, times: 1, value, run_error, cost: own }));
+            let expression = (*text).to_owned();
+            each.push((*start, Each { expression, times: 1, value, run_error, cost: own }));
         }
     }
     each.into_iter().map(|(_, each)| each).collect()

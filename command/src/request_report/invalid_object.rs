@@ -2,7 +2,7 @@
 
 use harness::chain::Verdict;
 use harness::event::Phase;
-use harness::verify::{Severity, without_positions};
+use harness::verify::{Severity, is_within, without_positions};
 use serde_json::Value;
 
 use super::Report;
@@ -68,9 +68,6 @@ fn last_change<'a>(steps: &'a [Step], field: &str) -> Option<(&'a Step, &'a Chan
 
 /// Returns whether a change includes `field`, or changes a part of it.
 fn concerns(change: &Change, field: &str) -> bool {
-    let is_within = |inner: &str, outer: &str| {
-        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-    };
     is_within(field, &change.path) || is_within(&change.path, field)
 }
 

@@ -19,7 +19,7 @@ const MAPS: [&str; 4] = ["annotations", "labels", "matchLabels", "nodeSelector"]
 /// The maximum number of characters of a path or a value.
 const MAX_TEXT: usize = 100;
 
-/// Explains the operation because of which the server could not apply the patch of a call.
+/// Explains the first operation in the patch of a call that the server could not apply.
 ///
 /// Returns `None` if the call has another result, or if all operations can be applied.
 pub(super) fn patch_advice(called: &Called) -> Option<String> {

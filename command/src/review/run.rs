@@ -171,14 +171,13 @@ impl Review {
         });
         let started = Instant::now();
         let sent = chain.send(&request).await.map_err(|error| {
-            let hint = match &error {
-                RequestError::UnknownKind(kind) => match chain.server().version_of_kind(&kind.kind) {
+            let hint = if let RequestError::UnknownKind(kind) = &error {
+                match chain.server().version_of_kind(&kind.kind) {
                     Some(version) => format!(" (did you mean {version}?)"),
                     None => ": pass its CustomResourceDefinition with --with FILE".to_owned(),
-                },
-                RequestError::UnknownResource(_) | RequestError::NoName | RequestError::NoUri { .. } | _ => {
-                    String::new()
                 }
+            } else {
+                String::new()
             };
             place.failure(format!("{error}{hint}"))
         })?;

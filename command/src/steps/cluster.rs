@@ -169,8 +169,7 @@ impl World {
 async fn exist(world: &mut World, step: &Step) -> Outcome {
     let objects = document::parse_step_documents(step, |text| world.names.expand(text))?;
     let stored = world.store_all(step, objects).await;
-    let text = document::text(step)?;
-    stored.map_err(|failure| rejection::in_doc_string(step, &text, failure))
+    stored.map_err(|failure| rejection::in_doc_string(step, failure))
 }
 
 #[given(expr = "the objects in the file {string} exist")]

@@ -45,8 +45,9 @@ pub(super) fn line_in(text: &str, error: &str) -> Option<u64> {
 }
 
 /// Adds the line of the feature file on which the doc string of `step` has the field that the server rejects.
-pub(super) fn in_doc_string(step: &Step, text: &str, failure: StepFailure) -> StepFailure {
-    match line_in(text, &failure.to_string()) {
+pub(super) fn in_doc_string(step: &Step, failure: StepFailure) -> StepFailure {
+    let line = document::text(step).ok().and_then(|text| line_in(&text, &failure.to_string()));
+    match line {
         Some(line) => {
             // The doc string begins two lines below its step.
             let line = u64::try_from(step.position.line).unwrap_or_default() + 1 + line;

@@ -143,21 +143,18 @@ impl World {
         if unread.is_some() {
             return unread;
         }
-        let is_unmatched = self.skips.iter().any(|skip| skip.has_failed);
+        let message = answer.message();
+        let rejection = if answer.is_success() { None } else { explain_error::advice(message, place) };
         let prefix = format!("{}.", self.names.id());
-        let is_by_policy = |message: &str| {
-            let policy = explain_error::advice(message, place).and_then(|advice| advice.policy);
-            policy.is_some_and(|policy| policy.starts_with(&prefix))
-        };
-        let rejected = Some(answer.message()).filter(|message| {
-            !answer.is_success() && (is_unmatched || is_by_policy(message) || is_own(message))
-        });
-        let failed_open = || {
+        let policy = rejection.as_ref().and_then(|advice| advice.policy.as_deref());
+        let is_by_policy = policy.is_some_and(|policy| policy.starts_with(&prefix));
+        let is_unmatched = self.skips.iter().any(|skip| skip.has_failed);
+        let advice = if !answer.is_success() && (is_unmatched || is_by_policy || is_own(message)) {
+            rejection
+        } else {
             let call = own_calls().find(|call| call.failed_open == Some(true))?;
-            Some(quoted(&call.webhook) + &call.result)
+            explain_error::advice(&(quoted(&call.webhook) + &call.result), place)
         };
-        let message = rejected.map(str::to_owned).or_else(failed_open)?;
-        let advice = explain_error::advice(&message, place);
         advice.map(|advice| advice.help()).filter(|help| !help.is_empty())
     }
 

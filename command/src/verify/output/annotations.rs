@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use harness::verify::Severity;
 use harness::verify::report::{Location, Report, StaleEntry};
 
-use super::{details, help};
+use super::{details, help, locations};
 use crate::baseline::stale;
 use crate::check_help::is_verbose_note;
 use crate::github::{command, relative};
@@ -17,14 +17,8 @@ pub(super) fn commands(report: &Report) -> String {
         if is_verbose_note(&check.id, &finding.kind) {
             continue;
         }
-        let mut places: Vec<(&str, u64)> = Vec::new();
-        for (_, Location { file, line }) in report.places(finding) {
-            if !places.contains(&(file, *line)) {
-                places.push((file, *line));
-            }
-        }
-        let mut places = places.into_iter();
-        let place = places.next();
+        let mut places = locations(report, finding).into_iter();
+        let place = places.next().map(|place| (place.file.as_str(), place.line));
         let title = format!("{} {}", check.id, check.title);
         let mut message = format!("{}: {}", finding.webhook(), finding.message);
         if let Some(help) = help(check, finding) {
@@ -33,7 +27,7 @@ pub(super) fn commands(report: &Report) -> String {
         for detail in details(report, finding) {
             let _ = write!(message, "\n{detail}");
         }
-        for (file, line) in places {
+        for Location { file, line } in places {
             let _ = write!(message, "\nalso at {}:{line}", relative(file));
         }
         text.push_str(&command(finding.severity, place, &title, &message));

@@ -12,7 +12,7 @@ mod text;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use harness::verify::report::{CheckReport, Finding, Report, Tally};
+use harness::verify::report::{CheckReport, Finding, Location, Report, Tally};
 use harness::verify::{Severity, without_positions};
 
 use self::markdown::differences;
@@ -315,6 +315,17 @@ fn other_fields(finding: &Finding) -> Option<String> {
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     let named = others.iter().take(MAX_FIELDS).copied().collect::<Vec<_>>().join(", ");
     (!others.is_empty()).then(|| format!("{named}{more}"))
+}
+
+/// Returns the locations of the webhooks that a finding is about, each once.
+fn locations<'a>(report: &'a Report, finding: &'a Finding) -> Vec<&'a Location> {
+    let mut locations: Vec<&Location> = Vec::new();
+    for (_, location) in report.places(finding) {
+        if !locations.contains(&location) {
+            locations.push(location);
+        }
+    }
+    locations
 }
 
 /// Returns the advice on how to fix a finding, such as `help: set the field`, or `None` if there is none.

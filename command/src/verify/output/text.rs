@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::order;
 use super::remarks::{self, MAX_IDS};
 use super::table;
-use super::{AcceptedFinding, caveats, consequences, examples, other_fields};
+use super::{AcceptedFinding, caveats, consequences, examples, locations, other_fields};
 use crate::ExitCode;
 use crate::baseline::{self, stale};
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
@@ -105,11 +105,8 @@ fn findings(text: &mut String, report: &Report) {
 
 fn finding(report: &Report, check: &CheckReport, finding: &Finding, explains: bool) -> Diagnostic {
     let mut shown = Diagnostic::new(finding.severity, &finding.message).code(&check.id);
-    let mut places = BTreeSet::new();
-    for (_, location) in report.places(finding) {
-        if places.insert((&location.file, location.line)) {
-            shown = shown.place(&location.file, location.line);
-        }
+    for location in locations(report, finding) {
+        shown = shown.place(&location.file, location.line);
     }
     let differences = || finding.differences.iter().take(MAX_DIFFERENCES);
     if differences().any(|difference| difference.expected.is_some()) {
