@@ -264,7 +264,7 @@ fn resource_of_a_rule_that_is_misspelled_is_named() {
     };
     let found = configured(rules);
     let expected =
-        r#"rules[0].resources has ["configmap"], the request "configmaps" (is the rule misspelled?)"#;
+        r#"rules[0].resources has ["configmap"], the request "configmaps" (is the resource name misspelled?)"#;
     assert!(found.contains(expected), "{found}");
     let found = configured(&rules.replace("configmap]", "pods]"));
     assert!(found.contains(r#"rules[0].resources has ["pods"], the request "configmaps""#), "{found}");
@@ -341,7 +341,7 @@ fn review_says_that_the_server_keeps_nothing_of_a_patch_with_unknown_fields() {
                  path: /spec/other, value: 1}]}}\n";
     let found = admit("review -f web.yaml --fakes f.yaml", &[("web.yaml", POD), ("f.yaml", fakes)]);
     assert!(
-        found.contains("allowed, with a patch that the API server drops note: spec.other is not"),
+        found.contains("allowed, but the API server drops all changes of the patch note: spec.other is not"),
         "{found}"
     );
 }

@@ -2,12 +2,12 @@
 import { Badge, Table, Text, count, useLimit } from "./ui.jsx";
 import { visible } from "./yaml.js";
 
-const RELATIONS = { dependsOn: ["note", "changes differently"], overwrites: ["warn", "overwrites"] };
+const RELATIONS = { dependsOn: ["note", "depends on the order"], overwrites: ["warn", "overwrites"] };
 /** The numbers of webhooks and arrows that a drawing can show legibly. */
 const MAX_DRAWN = { webhooks: 30, arrows: 60 };
 const ARROWS =
-  " An arrow leads from a webhook to one that changes the object differently after it. A dashed arrow leads to one " +
-  "that overwrites its changes.";
+  " An arrow points to a webhook that makes different changes if the other webhook is called first. A dashed arrow " +
+  "points to a webhook that overwrites changes of the other one.";
 const ROW = 30;
 /** The maximum number of characters of a name, and the width of one. */
 const NAME = { length: 55, width: 7.2 };

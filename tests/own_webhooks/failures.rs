@@ -150,8 +150,8 @@ async fn unusable_responses_are_explained_as_in_explain_error() {
         ),
         (
             "{patch: {operations: [{op: add, path: /spec/none/team, value: blue}]}}",
-            "the patch operation (`add`) writes /spec/none/team: the object does not have /spec/none; first add the map \
-             /spec/none with the value {}, or add it with its content",
+            "the patch operation (`add`) writes /spec/none/team: the object does not have /spec/none; if the map is \
+             missing, first add it with the value {}, or add it with its content",
         ),
     ] {
         let text = quiet_run_with(behavior).await;

@@ -55,10 +55,10 @@ fn invalid_field_is_blamed_on_the_webhook_that_set_it() {
         error: Pod "web" is invalid: spec.containers[2].name: Duplicate value: "proxy"
           = webhook: admit-fakes/a.fakes.local
           = request: CREATE Pod default/web (pod.yaml:1)
-          = why: the webhook set spec.containers[2].name, which is invalid
+          = why: the webhook set spec.containers[2].name to an invalid value
           = note: the webhook added spec.containers[1] in the first round and spec.containers[2] in the
                   second: it is not idempotent
-          = help: the webhook must check whether the object already has what it adds
+          = help: add the item only if the list does not contain it
 
         Webhooks
           mutating, first round

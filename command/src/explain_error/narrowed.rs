@@ -56,17 +56,17 @@ fn of_expression(expression: &str, problem: &str) -> String {
         if reads("params") {
             format!(
                 "the param does not have the field `{key}`, or params is null because the binding has no paramRef; check \
-                 `has(params.{key})` or `params != null` first"
+                 `params != null && has(params.{key})` first"
             )
         } else if reads("oldObject") {
             format!(
-                "oldObject is null on CREATE, or it does not have the field `{key}`; check `oldObject != null` or \
-                 `has(oldObject.{key})` first"
+                "oldObject is null on CREATE, or it does not have the field `{key}`; check \
+                 `oldObject != null && has(oldObject.{key})` first"
             )
         } else if reads("object") {
             format!(
-                "the object does not have the field `{key}`, or object is null on DELETE; check `has(object.{key})` or \
-                 `object != null` first"
+                "the object does not have the field `{key}`, or object is null on DELETE; check \
+                 `object != null && has(object.{key})` first"
             )
         } else {
             format!(
@@ -75,9 +75,9 @@ fn of_expression(expression: &str, problem: &str) -> String {
             )
         }
     } else if problem.contains("cost limit exceeded") {
-        "the expression is too expensive; avoid nested loops over lists, or match fewer objects".to_owned()
+        "the expression is too expensive; avoid nested loops over lists, or exclude large objects with matchConditions".to_owned()
     } else {
-        "the expression cannot handle a value of this object; check the value before the operation".to_owned()
+        "a value has an unexpected type or form; check the value before you use it".to_owned()
     }
 }
 
@@ -117,7 +117,11 @@ mod tests {
             "composited variable \"a\" fails to evaluate: no such key: b",
             "the field `b`",
         );
-        check("int('a') == 1", "type conversion error from 'string' to 'int'", "cannot handle a value");
+        check(
+            "int('a') == 1",
+            "type conversion error from 'string' to 'int'",
+            "a value has an unexpected type",
+        );
         check("a == 1", "operation cancelled: actual cost limit exceeded", "too expensive");
     }
 

@@ -37,8 +37,15 @@ pub(super) fn diagnostic(report: &Report, places: &WebhookPlaces) -> Option<Diag
     }
     shown.note(actor, id);
     shown.note("request", rejection::request(report));
-    let verb = if change.to.is_none() { "removed" } else { "set" };
-    shown.note("why", format!("the {actor} {verb} {field}, which is invalid"));
+    let is_removal = change.to.is_none();
+    shown.note(
+        "why",
+        if is_removal {
+            format!("the {actor} removed {field}, and the object is invalid without it")
+        } else {
+            format!("the {actor} set {field} to an invalid value")
+        },
+    );
     let help = match earlier(&report.steps, step, change) {
         Some(earlier) => {
             shown.note(
@@ -48,11 +55,12 @@ pub(super) fn diagnostic(report: &Report, places: &WebhookPlaces) -> Option<Diag
                     earlier.path, change.path
                 ),
             );
-            format!("the {actor} must check whether the object already has what it adds")
+            "add the item only if the list does not contain it"
         }
-        None => format!("correct what the {actor} changes, or check whether the object already has it"),
+        None if is_removal => "do not remove the field",
+        None => "correct the value, or set the field only if the object does not have it",
     };
-    shown.note("help", help);
+    shown.note("help", help.to_owned());
     Some(shown)
 }
 

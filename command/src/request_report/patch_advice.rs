@@ -16,6 +16,9 @@ const OPERATIONS: [&str; 6] = ["add", "remove", "replace", "move", "copy", "test
 /// The fields whose keys often contain a slash.
 const MAPS: [&str; 4] = ["annotations", "labels", "matchLabels", "nodeSelector"];
 
+/// The advice for an operation that reads or removes a field.
+const ONLY_IF_PRESENT: &str = "return the operation only if the object has the field";
+
 /// The maximum number of characters of a path or a value.
 const MAX_TEXT: usize = 100;
 
@@ -64,45 +67,48 @@ impl FailedOperation<'_> {
     fn reason(&self) -> Option<String> {
         let text = |name: &str| self.operation.get(name).and_then(Value::as_str);
         let Some(op) = text("op").filter(|op| OPERATIONS.contains(op)) else {
-            let all = OPERATIONS.join(", ");
+            let (last, others) = OPERATIONS.split_last()?;
+            let all = format!("{}, or {last}", others.join(", "));
             return Some(match text("op") {
-                Some(op) => format!("has the op `{}`: it must be one of {all}, in lower case", short(op)),
-                None => format!("has no `op`: it must be one of {all}"),
+                Some(op) => format!("has the invalid op `{}`: it must be {all}, in lower case", short(op)),
+                None => format!("does not have an `op`: set it to {all}"),
             });
         };
         let Some(path) = text("path") else {
             return Some(format!(
-                "(`{op}`) has no `path`: set it to the JSON Pointer of a field, such as /metadata/labels"
+                "(`{op}`) does not have a `path`: set it to the JSON Pointer of a field, such as /metadata/labels"
             ));
         };
         let sources: &[&str] = if ["move", "copy"].contains(&op) { &["from", "path"] } else { &["path"] };
         for name in sources {
             let Some(path) = text(name) else {
-                return Some(format!("(`{op}`) has no `{name}`: set it to the path of the field to {op}"));
+                return Some(format!(
+                    "(`{op}`) does not have a `{name}`: set it to the path of the field to {op}"
+                ));
             };
             if !path.is_empty() && !path.starts_with('/') {
                 let path = short(path);
                 return Some(format!(
-                    "(`{op}`) has the {name} `{path}`, which does not begin with a slash: write `/{path}`"
+                    "(`{op}`) has the `{name}` `{path}`, which does not begin with a slash: write `/{path}`"
                 ));
             }
         }
         if let (true, Some(from)) = (sources.len() == 2, text("from"))
             && self.object.pointer(from).is_none()
         {
-            let why = self.missing_parent(op, from).unwrap_or_else(|| self.missing_member(from));
+            let why = self.missing_parent(false, from).unwrap_or_else(|| self.missing_member(from));
             return Some(format!("(`{op}`) reads {}: {why}", short(from)));
         }
         if op == "test" {
             return Some(self.failed_test(path));
         }
-        let why = self.missing_parent(op, path).or_else(|| self.wrong_index(path)).or_else(|| {
+        let writes = ["add", "move", "copy"].contains(&op);
+        let why = self.missing_parent(writes, path).or_else(|| self.wrong_index(path)).or_else(|| {
             let is_missing = op == "remove" && self.object.pointer(path).is_none();
-            is_missing
-                .then(|| format!("{}; remove only a field that the object has", self.missing_member(path)))
+            is_missing.then(|| format!("{}; {ONLY_IF_PRESENT}", self.missing_member(path)))
         })?;
         let verb = match op {
-            "add" | "move" | "copy" => "writes",
+            _ if writes => "writes",
             "remove" => "removes",
             _ => "replaces",
         };
@@ -116,7 +122,7 @@ impl FailedOperation<'_> {
         let (expected, found) = (value(self.operation.get("value")), value(self.object.pointer(path)));
         let path = short(path);
         if self.object.get("kind").is_some_and(|kind| kind == "Secret") {
-            return format!("(`test`) expects another value at {path} than the Secret has");
+            return format!("(`test`) expects a value at {path} that differs from the one in the Secret");
         }
         format!(
             "(`test`) expects {expected} at {path}, but the object has {found}: correct the value, or omit the test. If \
@@ -124,8 +130,9 @@ impl FailedOperation<'_> {
         )
     }
 
-    /// Explains that the object does not have the parent of `path`, or that the parent has no members.
-    fn missing_parent(&self, op: &str, path: &str) -> Option<String> {
+    /// Explains that the object does not have the parent of `path`, or that the parent cannot have members. `writes` is
+    /// set if the operation writes the field at `path`.
+    fn missing_parent(&self, writes: bool, path: &str) -> Option<String> {
         let names: Vec<&str> = path.split('/').skip(1).collect();
         let (_, parents) = names.split_last()?;
         let mut parent = String::new();
@@ -133,7 +140,7 @@ impl FailedOperation<'_> {
         for (index, name) in parents.iter().enumerate() {
             let child = now.pointer(&format!("/{name}")).filter(|child| !child.is_null());
             let Some(child) = child else {
-                return Some(missing(op, now, &parent, &names, index));
+                return Some(missing(writes, now, &parent, &names, index));
             };
             parent = format!("{parent}/{name}");
             if !child.is_object() && !child.is_array() {
@@ -174,7 +181,7 @@ impl FailedOperation<'_> {
 }
 
 /// Explains that `now`, the value at `parent`, does not have the member `names[index]` that the path goes through.
-fn missing(op: &str, now: &Value, parent: &str, names: &[&str], index: usize) -> String {
+fn missing(writes: bool, now: &Value, parent: &str, names: &[&str], index: usize) -> String {
     let name = names.get(index).copied().unwrap_or_default();
     let missing = format!("{parent}/{name}");
     let lacks = format!("the object does not have {}", short(&missing));
@@ -195,8 +202,8 @@ fn missing(op: &str, now: &Value, parent: &str, names: &[&str], index: usize) ->
     if let Some(similar) = most_similar(name, members) {
         return format!("{lacks} (did you mean {parent}/{similar}?)");
     }
-    if op == "remove" || op == "test" {
-        return format!("{lacks}; remove only a field that the object has");
+    if !writes {
+        return format!("{lacks}; {ONLY_IF_PRESENT}");
     }
     let child = rest.get(1).copied().unwrap_or_default();
     let is_item = child == "-" || !child.is_empty() && child.bytes().all(|byte| byte.is_ascii_digit());
@@ -208,8 +215,7 @@ fn missing(op: &str, now: &Value, parent: &str, names: &[&str], index: usize) ->
         _ => String::new(),
     };
     format!(
-        "{lacks}; first add the {what} {} with the value {empty}, or add it with its content{escape}",
-        short(&missing)
+        "{lacks}; if the {what} is missing, first add it with the value {empty}, or add it with its content{escape}"
     )
 }
 
@@ -217,8 +223,8 @@ fn missing(op: &str, now: &Value, parent: &str, names: &[&str], index: usize) ->
 fn items_of(items: &[Value]) -> String {
     match items.len() {
         0 => "is empty".to_owned(),
-        1 => "has only the item 0".to_owned(),
-        count => format!("has only the items 0 to {}", count - 1),
+        1 => "has only one item, with the index 0".to_owned(),
+        count => format!("has only items with the indices 0 to {}", count - 1),
     }
 }
 
@@ -247,13 +253,13 @@ mod tests {
     fn a_path_that_does_not_exist_is_explained_by_the_missing_part() {
         check(
             &json!([{"op": "add", "path": "/metadata/labels/team", "value": "a"}]),
-            "the patch operation (`add`) writes /metadata/labels/team: the object does not have /metadata/labels; first \
-             add the map /metadata/labels with the value {}, or add it with its content",
+            "the patch operation (`add`) writes /metadata/labels/team: the object does not have /metadata/labels; if \
+             the map is missing, first add it with the value {}, or add it with its content",
         );
         check(
             &json!([{"op": "add", "path": "/spec/volumes/-", "value": {}}]),
-            "the patch operation (`add`) writes /spec/volumes/-: the object does not have /spec/volumes; first add the \
-             list /spec/volumes with the value [], or add it with its content",
+            "the patch operation (`add`) writes /spec/volumes/-: the object does not have /spec/volumes; if the \
+             list is missing, first add it with the value [], or add it with its content",
         );
         check(
             &json!([{"op": "add", "path": "/spec/container/-", "value": {}}]),
@@ -268,7 +274,7 @@ mod tests {
         check(
             &json!([{"op": "add", "path": "/metadata/labels/example.com/a", "value": "b"}]),
             "the patch operation (`add`) writes /metadata/labels/example.com/a: the object does not have \
-             /metadata/labels; first add the map /metadata/labels with the value {}, or add it with its content; a slash \
+             /metadata/labels; if the map is missing, first add it with the value {}, or add it with its content; a slash \
              in a key is written as ~1: /metadata/labels/example.com~1a",
         );
         check(
@@ -282,7 +288,7 @@ mod tests {
         check(
             &json!([{"op": "add", "path": "/metadata/labels", "value": {}}, {"op": "remove", "path": "/metadata/label"}, {"op": "remove", "path": "/x"}]),
             "operation 2 of 3 in the patch (`remove`) removes /metadata/label: the object does not have /metadata/label \
-             (did you mean /metadata/labels?); remove only a field that the object has",
+             (did you mean /metadata/labels?); return the operation only if the object has the field",
         );
         check(&json!([{"op": "add", "path": "/metadata/labels", "value": {}}]), "");
     }
@@ -291,28 +297,37 @@ mod tests {
     fn a_malformed_operation_is_explained_by_the_field_to_correct() {
         check(
             &json!([{"op": "replace", "path": "metadata", "value": {}}]),
-            "the patch operation (`replace`) has the path `metadata`, which does not begin with a slash: write `/metadata`",
+            "the patch operation (`replace`) has the `path` `metadata`, which does not begin with a slash: write `/metadata`",
         );
         check(
             &json!([{"op": "ADD", "path": "/data", "value": {}}]),
-            "the patch operation has the op `ADD`: it must be one of add, remove, replace, move, copy, test, in lower case",
+            "the patch operation has the invalid op `ADD`: it must be add, remove, replace, move, copy, or test, in lower case",
         );
         check(
             &json!([{"path": "/data", "value": {}}]),
-            "the patch operation has no `op`: it must be one of add, remove, replace, move, copy, test",
+            "the patch operation does not have an `op`: set it to add, remove, replace, move, copy, or test",
         );
         check(
             &json!([{"op": "add", "value": {}}]),
-            "the patch operation (`add`) has no `path`: set it to the JSON Pointer of a field, such as /metadata/labels",
+            "the patch operation (`add`) does not have a `path`: set it to the JSON Pointer of a field, such as /metadata/labels",
         );
         check(
             &json!([{"op": "move", "path": "/metadata/x"}]),
-            "the patch operation (`move`) has no `from`: set it to the path of the field to move",
+            "the patch operation (`move`) does not have a `from`: set it to the path of the field to move",
         );
         check(
             &json!([{"op": "move", "from": "/metadata/nam", "path": "/metadata/x"}]),
             "the patch operation (`move`) reads /metadata/nam: the object does not have /metadata/nam (did you mean \
              /metadata/name?)",
+        );
+    }
+
+    #[test]
+    fn a_source_that_does_not_exist_is_not_to_be_added() {
+        check(
+            &json!([{"op": "copy", "from": "/metadata/labels/a", "path": "/metadata/annotations/b"}]),
+            "the patch operation (`copy`) reads /metadata/labels/a: the object does not have /metadata/labels; return the \
+             operation only if the object has the field",
         );
     }
 
@@ -329,7 +344,7 @@ mod tests {
     fn an_index_past_the_end_shows_the_items_that_exist() {
         check(
             &json!([{"op": "add", "path": "/spec/containers/5", "value": {}}]),
-            "the patch operation (`add`) writes /spec/containers/5: /spec/containers has only the item 0; \
+            "the patch operation (`add`) writes /spec/containers/5: /spec/containers has only one item, with the index 0; \
              /spec/containers/- appends an item",
         );
         check(
@@ -344,7 +359,7 @@ mod tests {
         check(
             &json!([{"op": "add", "path": "/spec/containers/1/env/-", "value": {}}]),
             "the patch operation (`add`) writes /spec/containers/1/env/-: the object does not have /spec/containers/1, \
-             because /spec/containers has only the item 0",
+             because /spec/containers has only one item, with the index 0",
         );
     }
 }

@@ -185,7 +185,7 @@ fn allowed(call: &CallReport) -> String {
         (None, _) => "allowed".to_owned(),
         (Some(_), false) => "allowed, with a patch that changes nothing".to_owned(),
         (Some(_), true) if call.changes.is_empty() => {
-            "allowed, with a patch that the API server drops".to_owned()
+            "allowed, but the API server drops all changes of the patch".to_owned()
         }
         (Some(_), true) => {
             const MAX_SHOWN: usize = 3;

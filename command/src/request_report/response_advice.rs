@@ -24,34 +24,30 @@ fn advice(review: &Value) -> Option<String> {
     }
     let is_set = |field: &str| status.is_some_and(|status| !at(status, &[field]).is_null());
     for field in ["message", "reason", "code"].into_iter().filter(|field| !is_set(field)) {
-        let place = if response.contains_key(field) {
-            "in `response`"
+        let ignored = if response.contains_key(field) {
+            format!("`response.{field}`")
         } else if review.get(field).is_some() {
-            "next to `response`"
+            format!("`{field}` next to `response`")
         } else {
             continue;
         };
-        return Some(format!(
-            "the review has `{field}` {place}, where the API server ignores it: return it as `response.status.{field}`"
-        ));
+        return Some(format!("the API server ignores {ignored}: return it as `response.status.{field}`"));
     }
     if status.is_none() && review.get("status").is_some_and(Value::is_object) {
         return Some(
-            "the review has `status` next to `response`, where the API server ignores it: return it as \
-             `response.status`"
-                .to_owned(),
+            "the API server ignores `status` next to `response`: return it as `response.status`".to_owned(),
         );
     }
     if !response.contains_key("allowed") {
-        return Some("return `response.allowed`: true or false".to_owned());
+        return Some("set `response.allowed` to true or false".to_owned());
     }
     if !is_set("message") && !is_set("reason") {
         return Some("return the reason of the denial as `response.status.message`".to_owned());
     }
     let code = at(status?, &["code"]).as_i64().filter(|code| *code != 0 && *code < 400)?;
     Some(format!(
-        "response.status.code is {code}, which is not an error, so the API server responds with 400: return 403, or \
-         another code from 400"
+        "response.status.code is {code}, which is not an error, so the API server responds with 400: return 403 or \
+         another code of 400 or higher"
     ))
 }
 
@@ -75,9 +71,7 @@ mod tests {
     fn a_field_in_the_wrong_place_is_named_with_its_place() {
         check(
             &json!({"response": {"allowed": false, "message": "no"}}),
-            Some(
-                "`message` in `response`, where the API server ignores it: return it as `response.status.message`",
-            ),
+            Some("the API server ignores `response.message`: return it as `response.status.message`"),
         );
         check(
             &json!({"response": {"allowed": false, "status": {"code": 403}, "message": "no"}}),
@@ -97,7 +91,10 @@ mod tests {
         );
         check(&json!({"response": {"allowed": false, "status": {"message": "no"}, "message": "no"}}), None);
         check(&json!({"response": {"allowed": false}}), Some("as `response.status.message`"));
-        check(&json!({"response": {"status": {"message": "no"}}}), Some("return `response.allowed`"));
+        check(
+            &json!({"response": {"status": {"message": "no"}}}),
+            Some("set `response.allowed` to true or false"),
+        );
     }
 
     #[test]

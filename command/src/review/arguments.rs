@@ -23,8 +23,8 @@ pub(crate) struct Review {
     #[arg(short, long = "filename", value_name = "FILE", required_unless_present = "record", num_args = 1..)]
     pub(super) files: Vec<PathBuf>,
     /// Read webhook configurations, admission policies with their bindings, and namespaces from these files or
-    /// directories, or - for standard input. Other objects in them are ignored, except that an unknown kind or version
-    /// of admissionregistration.k8s.io is an error
+    /// directories, or - for standard input. Other objects are ignored; an unknown kind or version of
+    /// admissionregistration.k8s.io is an error
     #[arg(
         short,
         long = "configuration",

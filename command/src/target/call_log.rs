@@ -229,7 +229,7 @@ fn rule_mismatches(
         let unknown = rule.resources.iter().map(String::as_str).filter(is_unknown);
         let is_misspelled =
             mismatch.starts_with("resources has ") && most_similar(resource, unknown).is_some();
-        let suggestion = if is_misspelled { " (is the rule misspelled?)" } else { "" };
+        let suggestion = if is_misspelled { " (is the resource name misspelled?)" } else { "" };
         format!("rules[{index}].{mismatch}{suggestion}")
     };
     let mut rules: Vec<String> = unmatched.by_ref().take(MAX_RULES).map(describe).collect();

@@ -31,7 +31,7 @@ fn activity(stage: Stage) -> &'static str {
         Stage::Configurations => "reading the configurations",
         Stage::Effects => "looking for side effects",
         Stage::Objects => "trying objects",
-        Stage::Webhooks => "running the checks that call one webhook at a time",
+        Stage::Webhooks => "checking one webhook at a time",
         Stage::Shrinking => "looking for smaller objects that show the findings",
         Stage::Interventions => {
             "calling the webhooks while they are restarted or their certificates are renewed"

@@ -165,7 +165,7 @@ pub struct CheckResult {
     pub unequipped: bool,
     /// The reasons why the check could not be completed, with counts.
     pub not_checked: BTreeMap<String, u64>,
-    /// The first object that could not be checked, by reason, for the reasons that are about an object.
+    /// For each reason that concerns an object, the first object that could not be checked.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub not_checked_objects: BTreeMap<String, String>,
     /// The reasons why the check did not apply, with counts.

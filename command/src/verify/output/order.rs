@@ -21,13 +21,13 @@ pub(super) fn lines(text: &mut String, report: &Report) {
     text.push_str("\nOrder of the mutating webhooks\n");
     for interaction in &report.interactions {
         let Interaction { webhook, other, objects, example, .. } = interaction;
-        let (verb, how) = match interaction.relation {
-            Relation::DependsOn => ("changes", " differently"),
-            Relation::Overwrites => ("overwrites", ""),
+        let does = match interaction.relation {
+            Relation::DependsOn => "makes different changes to",
+            Relation::Overwrites => "overwrites",
         };
         let _ = writeln!(
             text,
-            "  after {}, {} {verb} {}{how} ({}, such as {})",
+            "  called after {}, {} {does} {} ({}, such as {})",
             OneLine(other),
             OneLine(webhook),
             OneLine(&fields(interaction)),
@@ -43,8 +43,9 @@ pub(super) fn graph(text: &mut String, report: &Report) {
         return;
     }
     text.push_str(
-        "\n### Order of the mutating webhooks\n\nAn arrow leads from a webhook to one that changes the \
-         object differently after it. A dotted arrow leads to one that overwrites its changes.\n\n```mermaid\ngraph LR\n",
+        "\n### Order of the mutating webhooks\n\nAn arrow points to a webhook that makes different \
+         changes if the other webhook is called first. A dotted arrow points to a webhook that overwrites changes of the \
+         other one.\n\n```mermaid\ngraph LR\n",
     );
     let shown = || report.interactions.iter().take(MAX_EDGES);
     let webhooks: BTreeSet<&String> =

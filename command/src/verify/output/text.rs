@@ -81,8 +81,8 @@ pub(super) fn shared(report: &Report) -> Option<String> {
     let shared = report.new_findings().filter(|(_, finding)| finding.webhooks.len() > 1).count();
     match shared {
         0 => None,
-        1 => Some("1 finding counts for several webhooks, and is listed once".to_owned()),
-        _ => Some(format!("{shared} findings count for several webhooks, and are listed once")),
+        1 => Some("1 finding applies to several webhooks and is listed once".to_owned()),
+        _ => Some(format!("{shared} findings apply to several webhooks and are listed once")),
     }
 }
 

@@ -305,7 +305,7 @@ fn on_the_webhooks_server(is_outside: bool, services: &str) -> String {
          audit.log\n   ```\n\n2. Restart the webhook with this kubeconfig, and create the objects that it needs, such as \
          its own configuration.\n\n3. Run the feature on the same server.\n\n   ```console\n   $ admit run {file} --target \
          cluster --kubeconfig kubeconfig --fakes-host 127.0.0.1 --audit-log audit.log{services}\n   ```\n\nOn another cluster, \
-         use its kubeconfig in the steps 2 and 3. `--fakes-host` is the host at which its API server reaches this \
+         use its kubeconfig in steps 2 and 3. `--fakes-host` is the host at which its API server reaches this \
          machine.\n"
     )
 }

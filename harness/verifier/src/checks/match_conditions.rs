@@ -145,7 +145,7 @@ fn violation(webhook: &Webhook, condition: &Condition, request: &Attributes, key
     if reads_namespace_object(&condition.text, key) {
         let message = format!(
             "condition {name} reads namespaceObject, which is always null in match conditions of webhooks: on {} of {}, \
-             it returns `no such key: {key}`, and {follows} without a call",
+             it fails with `no such key: {key}`, and {follows} without a call",
             request.operation,
             request.resource.group_resource()
         );

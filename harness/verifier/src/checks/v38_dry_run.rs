@@ -82,7 +82,8 @@ fn writes_message(
     });
     let recorder = webhook_probe.settings.recorder.as_ref();
     let created = recorder.and_then(|recorder| recorder.last_created(first));
-    let created = created.map(|object| format!(", which created {object}")).unwrap_or_default();
+    let created =
+        created.map(|object| format!(", which creates objects such as {object}")).unwrap_or_default();
     format!("in {} {runs}{tried}, the webhook wrote {times}, first {first}{created}", samples.len())
 }
 
