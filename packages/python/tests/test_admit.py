@@ -19,7 +19,7 @@ kind: MutatingWebhookConfiguration
 metadata: {name: a-team}
 webhooks:
 - name: team.example.com
-  clientConfig: {service: {namespace: team, name: webhook, path: /mutate}}
+  clientConfig: {caBundle: CA_BUNDLE, service: {namespace: team, name: webhook, path: /mutate}}
   rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]
   reinvocationPolicy: IfNeeded
   sideEffects: None
@@ -30,7 +30,7 @@ kind: ValidatingWebhookConfiguration
 metadata: {name: a-team}
 webhooks:
 - name: deny.example.com
-  clientConfig: {url: "https://placeholder.invalid/validate"}
+  clientConfig: {url: "https://placeholder.invalid/validate", caBundle: "CA_BUNDLE"}
   rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [secrets]}]
   sideEffects: None
   admissionReviewVersions: [v1]

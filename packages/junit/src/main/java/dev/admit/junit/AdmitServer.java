@@ -45,6 +45,9 @@ public final class AdmitServer implements AutoCloseable {
   private static final Pattern SEPARATOR = Pattern.compile("^---.*$", Pattern.MULTILINE);
   private static final Pattern KIND =
       Pattern.compile("^kind: *[\"']?(Mutating|Validating)WebhookConfiguration\\b", Pattern.MULTILINE);
+  // A CA certificate or a placeholder. `register` replaces it, and the server rejects a placeholder.
+  private static final Pattern CA_BUNDLE =
+      Pattern.compile("\\bcaBundle: *(\\$\\{[^}]*\\}|\"[^\"]*\"|'[^']*'|[^\\s,}|>\"'][^\\s,}]*)");
   private static final String FROM_SOURCE =
       "build admit from source: cargo install --locked --git https://github.com/admit-dev/admit admit";
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -188,7 +191,8 @@ public final class AdmitServer implements AutoCloseable {
       }
       String collection = CONFIGURATIONS + kind.group(1).toLowerCase(Locale.ROOT) + "webhookconfigurations";
       // A dry run converts YAML to JSON.
-      JsonNode configuration = create(collection + "?dryRun=All", document);
+      String body = CA_BUNDLE.matcher(document).replaceAll("caBundle: null");
+      JsonNode configuration = create(collection + "?dryRun=All", body);
       for (JsonNode webhook : configuration.path("webhooks")) {
         JsonNode old = webhook.path("clientConfig");
         String path = old.has("service")
