@@ -89,6 +89,10 @@ pub fn plain_yaml_message(message: &str) -> String {
             };
         }
     }
+    if let Some(rest) = message.strip_prefix("duplicate mapping key: ") {
+        let key = rest.split(", set ").next().unwrap_or(rest);
+        return format!("duplicate key `{key}`: remove it, or rename it");
+    }
     match message {
         "expected mapping start" => {
             "expected a map, such as `{field: value}`, found another value".to_owned()
@@ -125,6 +129,10 @@ mod tests {
             ),
             ("unknown field `x`, expected `name` or `type`", "unknown field `x`: expected `name` or `type`"),
             ("expected mapping start", "expected a map, such as `{field: value}`, found another value"),
+            (
+                "duplicate mapping key: type, set DuplicateKeyPolicy in Options if acceptable",
+                "duplicate key `type`: remove it, or rename it",
+            ),
             ("missing field `name`", "missing field `name`"),
         ] {
             assert_eq!(plain_yaml_message(message), expected);

@@ -66,7 +66,8 @@ impl Subcommand {
 
 /// The findings of a run, as a baseline accesses them.
 pub(crate) trait Findings {
-    /// Returns, for each finding, the keys that the baseline must contain and the fields for the result.
+    /// Returns, for each finding, the keys that the baseline must contain to accept it, and the fields that record
+    /// whether it is accepted.
     fn findings(&mut self) -> Vec<(BTreeSet<Known>, Acceptance<'_>)>;
 
     /// Returns the findings that are reported only as consequences of others, each with its reason in the baseline.
@@ -235,12 +236,13 @@ impl Accepting {
                     );
                 }
                 for (keys, Acceptance { accepted, added, .. }) in report.findings() {
-                    let reason = known.reason(&keys);
-                    *added = reason.is_none();
-                    *accepted = Some(match reason {
+                    let kept = known.reason(&keys);
+                    *added = kept.is_none();
+                    *accepted = Some(match kept {
                         None => ADDED.to_owned(),
-                        Some(reason) if reason.is_empty() => "in the baseline without a reason".to_owned(),
-                        Some(reason) => reason,
+                        Some(kept) if !kept.is_empty() => kept,
+                        Some(_) if !reason.is_empty() => reason.clone(),
+                        Some(_) => "in the baseline without a reason".to_owned(),
                     });
                 }
                 Ok(())
@@ -269,7 +271,9 @@ pub(crate) fn stale(entry: &StaleEntry) -> String {
             )
         }
         ("", false) => format!("{what}, which the check no longer finds: remove the entry"),
-        (field, _) => format!("{what} for {field}, which the check no longer finds: remove the field"),
+        (field, _) => format!(
+            "{what} for {field}, which the check no longer finds: remove it, or the entry if it has no other field"
+        ),
     }
 }
 
@@ -312,7 +316,7 @@ impl Baseline {
         let written: WrittenBaseline = serde_saphyr::from_str(text).map_err(|error| {
             let message = error.without_snippet().to_string();
             let message = message.split(" at line ").next().unwrap_or_default();
-            wrong(error.location().unwrap_or(At::UNKNOWN), message)
+            wrong(error.location().unwrap_or(At::UNKNOWN), &fake_webhooks::plain_yaml_message(message))
         })?;
         if written.version.value != VERSION {
             let message = format!("version is {}, expected {VERSION}", written.version.value);

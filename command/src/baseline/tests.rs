@@ -123,6 +123,19 @@ fn written_baseline_accepts_everything_and_keeps_the_reasons() {
 }
 
 #[test]
+fn a_finding_is_reported_with_the_reason_that_this_run_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    for (reason, expected) in [("", "in the baseline without a reason"), ("known", "known")] {
+        let text = file(&[entry("V01", "grows", "c/a, c/b", "''")]);
+        let known = Baseline::parse(&text, "b.yaml", &VERIFY, Reasons::Optional).unwrap();
+        let written = ReportFile::create_shared(&folder.path().join("b.yaml")).unwrap();
+        let mut report = report();
+        Accepting::All { file: written, known, reason: reason.to_owned() }.apply(&mut report).unwrap();
+        assert_eq!(report.checks[0].findings[0].accepted.as_deref(), Some(expected));
+    }
+}
+
+#[test]
 fn changes_of_a_rewritten_baseline_have_their_reasons() {
     let changes = |entries: &[String], fields: &[&str]| {
         let mut report = report();

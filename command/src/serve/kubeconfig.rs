@@ -22,7 +22,7 @@ pub(crate) struct Kubeconfig {
 }
 
 /// The first line of a kubeconfig. It marks files that admit may overwrite.
-const MARK: &str = "# Written by admit serve. The server and its token exist only until the command ends.";
+const MARK: &str = "# Written by admit. The server and its token exist only until the command ends.";
 
 impl Kubeconfig {
     /// Writes the kubeconfig to `path` atomically; only its owner can read it.
@@ -34,7 +34,7 @@ impl Kubeconfig {
         };
         // Devices are not replaced, and reading one might never end.
         if path.is_file() && !is_replaceable(path).map_err(|error| failure(&error))? {
-            return Err(failure(&"it was not written by admit serve; choose another file"));
+            return Err(failure(&"it was not written by admit; choose another file"));
         }
         output::write(path, self.text().as_bytes(), Readers::Owner).map_err(|error| failure(&error))
     }
@@ -139,7 +139,7 @@ mod tests {
         let path = folder.path().join("config");
         std::fs::write(&path, "apiVersion: v1\n").unwrap();
         let failure = kubeconfig().write(&path).unwrap_err().to_string();
-        assert!(failure.ends_with("it was not written by admit serve; choose another file"), "{failure}");
+        assert!(failure.ends_with("it was not written by admit; choose another file"), "{failure}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "apiVersion: v1\n");
     }
 

@@ -14,8 +14,9 @@ use crate::verify::SKIPPED_BY_QUICK;
 
 /// Returns the JUnit report as XML.
 ///
-/// Checks that were not completed, are not applicable, or were skipped become skipped cases with a reason; those that
-/// `--quick` skips are omitted. Only findings that `--fail-on` counts are failures.
+/// Checks that are not applicable, were skipped, or need another option become skipped cases with a reason; those that
+/// `--quick` skips are omitted. Other checks that were not completed are errors. Only findings that `--fail-on` counts
+/// are failures.
 pub(super) fn document(verification: &Verification, fail_on: FailOn) -> Result<String, Failure> {
     let mut report = Report::new("admit verify");
     let is_left_out = |check: &&CheckReport| check.skipped.as_deref() == Some(SKIPPED_BY_QUICK);
@@ -67,6 +68,13 @@ fn status(
         status
     };
     match result.verdict {
+        Tally::NotChecked
+            if verification.incomplete().any(|(_, incomplete)| std::ptr::eq(incomplete, result)) =>
+        {
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+            status.set_message(format!("not checked: {}", most(&result.not_checked)));
+            status
+        }
         Tally::NotChecked => skipped("not checked", most(&result.not_checked)),
         Tally::NotExercised => skipped("not exercised", table::reasons(&result.not_exercised)),
         Tally::NotApplicable => skipped("not applicable", table::reasons(&result.not_applicable)),

@@ -18,6 +18,7 @@ use crate::verdict::most;
 
 /// Returns the SARIF log as JSON.
 pub(super) fn document(report: &Report) -> String {
+    let is_complete = !report.interrupted && report.incomplete().next().is_none();
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -28,7 +29,10 @@ pub(super) fn document(report: &Report) -> String {
                 "rules": report.checks.iter().map(rule).collect::<Vec<_>>(),
             }},
             "columnKind": "utf16CodeUnits",
-            "invocations": [{"executionSuccessful": true, "toolExecutionNotifications": notifications(report)}],
+            "invocations": [{
+                "executionSuccessful": is_complete,
+                "toolExecutionNotifications": notifications(report),
+            }],
             "results": results(report),
         }],
     });

@@ -93,6 +93,6 @@ pub(super) fn nothing_seen(recorder: &Recorder) -> Observed {
 pub(super) fn never_contacted(subject: &str) -> Skipped {
     Skipped::Uncontacted(format!(
         "{subject} never sent a request to the API server of --api-server-out: check that it uses that \
-         kubeconfig; if it does not use the Kubernetes API, skip the check with --skip 'ID=no client'"
+         kubeconfig; if it does not use the Kubernetes API, omit --api-server-out"
     ))
 }
