@@ -279,6 +279,7 @@ impl Lint {
             skipped: skipped.collect(),
             stale: Vec::new(),
             names: Vec::new(),
+            unit: if linted.policies > 0 { "object" } else { "configuration" },
             hidden_notes: 0,
             checks,
             unreadable: linted.unreadable,

@@ -6,7 +6,7 @@ use super::check::{Check, Probe};
 use super::checks;
 use super::reasons;
 use super::report::{CheckReport, CheckResult, Finding, Report, Tally};
-use super::tried::{Tried, send};
+use super::tried::{Tried, send_matching};
 
 /// The ID of the check that examines every response.
 const ENVELOPE: &str = "V22";
@@ -54,7 +54,7 @@ impl Report {
         let has_no_object =
             self.objects == 0 && !self.interrupted && self.shard.is_none() && !self.has_option("-f");
         if has_no_object && tried.called == 0 {
-            let advice = send("objects that a rule of the webhook matches", false);
+            let advice = send_matching(false);
             return Some(format!(
                 "the webhook was not called: none of its rules matches an object of the built-in corpus; {advice}"
             ));

@@ -106,6 +106,7 @@ pub fn lint(
         linted.note_rejected(&manifests, *position, error, checks, &variants);
     }
     linted.findings.extend(examined(&manifests, &of_policies).findings);
+    linted.note_rejected_policies(&manifests, &of_policies);
     linted.findings.sort_by(|a, b| {
         let key = |found: &LintFinding| (found.position, std::cmp::Reverse(found.severity), found.check.id);
         key(a).cmp(&key(b))
@@ -216,6 +217,26 @@ impl Linted {
             });
         }
         self.unreadable.push(webhook);
+    }
+
+    /// Records that checks of a rejected policy or binding were not completed, unless they have a finding.
+    fn note_rejected_policies(&mut self, manifests: &Manifests<'_>, checks: &[&'static Check]) {
+        for object in &manifests.policies().objects {
+            let Some(reason) = object.unreadable() else { continue };
+            let has_finding = |check: &Check| {
+                self.findings.iter().any(|it| it.position == object.position && it.check.id == check.id)
+            };
+            let is_open = |check: &&&'static Check| object.is_examined_by(check.id) && !has_finding(check);
+            let unchecked = checks.iter().filter(is_open).map(|check| Unchecked {
+                check: check.id,
+                position: Some(object.position),
+                field: String::new(),
+                webhook: object.name().to_owned(),
+                reason: reason.clone(),
+                is_rejected: object.is_rejected(),
+            });
+            self.unchecked.extend(unchecked.collect::<Vec<_>>());
+        }
     }
 
     /// Runs `probe` on each webhook in the check's audience and adds its observations.

@@ -39,7 +39,9 @@ pub(super) struct PolicyObject {
     pub(super) undecodable: Option<Box<Status>>,
     /// The fields that the API server rejects.
     pub(super) invalid: Vec<StatusCause>,
-    /// The parsed object; `None` if the API server rejects it.
+    /// The reason why admit cannot validate the object, if the API server might accept it.
+    unsupported: Option<String>,
+    /// The parsed object; `None` if the API server rejects it, or if admit cannot validate it.
     pub(super) parsed: Option<Parsed>,
     /// What the mutations do to example objects, determined when a check needs it.
     pub(super) mutation_trial: OnceCell<MutationTrial>,
@@ -122,6 +124,7 @@ impl PolicyObject {
             unknown_fields: Vec::new(),
             undecodable: None,
             invalid: Vec::new(),
+            unsupported: None,
             parsed: None,
             mutation_trial: OnceCell::new(),
         };
@@ -136,7 +139,13 @@ impl PolicyObject {
         let Ok(mut request) = created else { return read };
         cluster_fixture.prepare(&mut request);
         // The error of an expression that admit does not support is not a finding.
-        let Ok(invalid) = cluster_fixture.invalid_fields(&request) else { return read };
+        let invalid = match cluster_fixture.invalid_fields(&request) {
+            Ok(invalid) => invalid,
+            Err(status) => {
+                read.unsupported = Some(status.message);
+                return read;
+            }
+        };
         read.parsed = request.object.as_ref().filter(|_| invalid.is_empty()).and_then(parsed);
         read.object = request.object.unwrap_or_default();
         read.invalid = invalid;
@@ -158,6 +167,35 @@ impl PolicyObject {
     /// Returns the kind of the policy: its own, or that of the policy that a binding names.
     pub(super) fn policy_kind(&self) -> &str {
         self.kind().strip_suffix("Binding").unwrap_or(self.kind())
+    }
+
+    /// Returns the reason why the checks cannot examine the object, or `None` if they can.
+    pub(super) fn unreadable(&self) -> Option<String> {
+        if self.parsed.is_some() {
+            return None;
+        }
+        let what = if self.is_binding() { "binding" } else { "policy" };
+        Some(match (self.invalid.first(), &self.unsupported) {
+            (Some(StatusCause { field, .. }), _) => format!("the API server rejects {field}: see L11"),
+            (None, Some(unsupported)) => unsupported.clone(),
+            (None, None) => format!("the API server rejects the {what}: see L11"),
+        })
+    }
+
+    /// Returns whether the API server rejects the object.
+    pub(super) fn is_rejected(&self) -> bool {
+        self.parsed.is_none() && self.unsupported.is_none()
+    }
+
+    /// Returns whether the check of policies and bindings with this ID examines the parsed object.
+    pub(super) fn is_examined_by(&self, check: &str) -> bool {
+        match check {
+            "L12" | "L13" => true,
+            "L14" => self.is_binding(),
+            "L15" => !self.is_binding(),
+            "L16" | "L17" | "L19" => self.kind() == "MutatingAdmissionPolicy",
+            _ => false,
+        }
     }
 
     /// Returns the policy that a binding names; empty for a policy.

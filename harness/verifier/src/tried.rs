@@ -74,7 +74,7 @@ fn advice(options: &BTreeSet<String>) -> [(&'static str, String); 5] {
         ),
         ("its objectSelector", labels + &or_use(&["--label"])),
         ("its match condition", conditions + &or_use(&["--annotation", "--label"])),
-        ("none of its rules", send("objects that a rule of the webhook matches", has_files)),
+        ("none of its rules", send_matching(has_files)),
     ]
 }
 
@@ -85,6 +85,17 @@ pub fn send(objects: &str, has_files: bool) -> String {
     } else {
         format!("with -f, which replaces the built-in corpus, pass {objects}")
     }
+}
+
+/// Returns the advice for a webhook whose rules match no object.
+pub(super) fn send_matching(has_files: bool) -> String {
+    let send = send("objects that a rule of the webhook matches", has_files);
+    format!("check the rules with `admit lint`, or {send}")
+}
+
+/// Returns whether an error of a match condition is about its source, which the API server rejects.
+pub(super) fn is_compile_error(error: &str) -> bool {
+    error.starts_with("compilation error: ")
 }
 
 /// Returns the reason why `subject` is not called for an object, or `None` if it is called.
@@ -104,7 +115,11 @@ pub(super) fn mismatch(
         let resource = request.resource.group_resource();
         let follows = consequence(subject.webhook.failure_policy);
         let name = if name.is_empty() { String::new() } else { format!(" {name}") };
-        return Some(format!("{FAILED}{name} fails for {resource} with `{error}`, so {follows}"));
+        return Some(if is_compile_error(&error.to_string()) {
+            format!("{FAILED}{name} does not compile, so the API server rejects the configuration")
+        } else {
+            format!("{FAILED}{name} fails for {resource} with `{error}`, so {follows}")
+        });
     }
     let Decision::Skip(mismatch) = decided.decision else { return None };
     Some(match mismatch {
@@ -352,6 +367,30 @@ mod tests {
     }
 
     #[test]
+    fn condition_that_does_not_compile_is_no_matter_of_the_objects() {
+        let configuration = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": "c"},
+            "webhooks": [{
+                "name": "w.example.com", "clientConfig": {"url": "https://a.example.com"}, "sideEffects": "None",
+                "admissionReviewVersions": ["v1"],
+                "matchConditions": [{"name": "a", "expression": "object.data.x == 'open"}],
+                "rules": [{
+                    "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
+                }],
+            }],
+        });
+        let subject = Subject::from_configurations(&[configuration]).unwrap().remove(0);
+        let cluster_fixture = ClusterFixture::new([]);
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}});
+        let request = cluster_fixture.create(object, "default", UserInfo::default()).unwrap();
+        assert_eq!(
+            mismatch(&subject, &request, &cluster_fixture).unwrap(),
+            "the match condition a does not compile, so the API server rejects the configuration"
+        );
+    }
+
+    #[test]
     fn reasons_of_objects_that_a_rule_matches_come_first_with_their_advice() {
         let unseen_with = |options: &[&str], reasons: &[(&str, u64)]| {
             let mismatches = reasons.iter().map(|(reason, count)| ((*reason).to_owned(), *count)).collect();
@@ -382,10 +421,10 @@ mod tests {
         let of_selector = [("its objectSelector does not select the objects", 3)];
         assert!(!unseen_with(&["--label"], &of_selector).contains("--label"));
         let none = [("none of its rules matches the objects", 18)];
-        let expected =
-            "; with -f, which replaces the built-in corpus, pass objects that a rule of the webhook matches";
+        let expected = "; check the rules with `admit lint`, or with -f, which replaces the built-in corpus, pass objects that a rule \
+             of the webhook matches";
         assert!(unseen(&none).ends_with(expected), "{}", unseen(&none));
-        let expected = "; add objects that a rule of the webhook matches to the files of -f";
+        let expected = ", or add objects that a rule of the webhook matches to the files of -f";
         assert!(unseen_with(&["-f"], &none).ends_with(expected), "{}", unseen_with(&["-f"], &none));
     }
 }

@@ -36,6 +36,9 @@ pub(super) struct Report {
     /// The names of the configurations, in file order.
     #[serde(skip)]
     pub(super) names: Vec<String>,
+    /// What the checks are about: `configuration`, or `object` if there are policies or bindings.
+    #[serde(skip)]
+    pub(super) unit: &'static str,
     /// The checks that ran.
     #[serde(skip)]
     pub(super) checks: Vec<&'static Check>,
@@ -200,7 +203,7 @@ fn counts(report: &Report) -> String {
     format!(
         "{}{parts}{accepted} in {}{hidden}",
         several(report.new_findings().count(), "finding"),
-        several(report.configurations, "configuration"),
+        several(report.configurations, report.unit),
     )
 }
 

@@ -67,6 +67,7 @@ fn report() -> Report {
         }],
         hidden_notes: 0,
         names: vec!["injector".to_owned(), "other".to_owned()],
+        unit: "configuration",
         checks: ["L01", "L04", "L05", "V52"].map(|id| crate::check_help::linted(id).unwrap()).to_vec(),
         unreadable: Vec::new(),
     }

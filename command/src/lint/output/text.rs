@@ -66,7 +66,7 @@ pub(super) fn text(report: &Report, lists_checks: bool) -> String {
 
 /// The verdict on a configuration, or on all configurations without findings.
 pub(super) struct Verdict {
-    /// The name of the configuration, or the number of configurations.
+    /// The name of the configuration, or the number of the others.
     pub(super) subject: String,
     pub(super) words: String,
     /// The highest severity of the findings, or `None` if there are none.
@@ -90,7 +90,7 @@ pub(super) fn verdicts(report: &Report) -> Vec<Verdict> {
     });
     let mut verdicts: Vec<Verdict> = found.collect();
     if others > 0 {
-        let subject = several(others, &format!("{other}configuration"));
+        let subject = several(others, &format!("{other}{}", report.unit));
         let words = match accepted {
             0 => "no problems found".to_owned(),
             accepted => format!("no new problems; {accepted} accepted"),

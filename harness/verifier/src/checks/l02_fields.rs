@@ -31,8 +31,7 @@ fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
         }
         for field in unknown_fields(object, &manifests.cluster_fixture) {
             let message = format!(
-                "the API server rejects the configuration: strict decoding error: unknown field \
-                         \"{field}\""
+                "kubectl cannot apply the configuration: strict decoding error: unknown field \"{field}\""
             );
             defects.push(Defect { position, violation: Violation::new("unknown field", message).at(field) });
         }

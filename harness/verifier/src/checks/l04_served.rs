@@ -18,8 +18,8 @@ pub(super) const CHECK: Check = Check {
     severity: Severity::Warning,
     why: "A rule for pod, for Pods, for deployments in the core group, or for a removed API version is \
           valid and matches nothing: the webhook is just not called. CONNECT on pods also matches nothing, \
-          because connections are made to subresources such as pods/exec. So does every other operation on \
-          these subresources, and an operation that a subresource does not support, such as CREATE on \
+          because connections are made to subresources such as pods/exec. Every other operation on these \
+          subresources also matches nothing, as does an operation that a subresource does not support, such as CREATE on \
           deployments/scale. A webhook without rules is never called. Custom resources are served if the \
           manifests have their CustomResourceDefinition.",
     help: "Use the plural resource name, and a group and version that the API server serves.",
@@ -240,7 +240,7 @@ fn not_served(rule: &Rule, entry: &str, served: &[ServedResource]) -> String {
                 let group = &meant.name.group;
                 let is_asked = exact_or_star(&rule.api_groups, group);
                 let elsewhere = if is_asked { String::new() } else { format!(", in {}", in_group(group)) };
-                format!("rules use the plural name in lower case: {}{elsewhere}", meant.name.resource)
+                format!("use the lowercase plural name {}{elsewhere}", meant.name.resource)
             }
             None => "the entry matches nothing".to_owned(),
         }

@@ -45,8 +45,11 @@ fn violations(object: &PolicyObject) -> impl Iterator<Item = Violation> {
         rejected("cannot be decoded", &status.message, &field)
     });
     let unknown = object.unknown_fields.iter().map(move |field| {
-        let error = format!("strict decoding error: unknown field \"{field}\"");
-        rejected("unknown field", &error, field).with_help("Correct the spelling, or remove the field.")
+        // Only strict validation, which kubectl requests, rejects unknown fields.
+        let message =
+            format!("kubectl cannot apply the {what}: strict decoding error: unknown field \"{field}\"");
+        let violation = Violation::new("unknown field", message).at(field);
+        violation.with_help("Correct the spelling, or remove the field.")
     });
     let invalid = object.invalid.iter().map(move |StatusCause { message, field, .. }| {
         rejected("invalid", &format!("{field}: {message}"), field)

@@ -19,6 +19,7 @@ use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Sk
 use crate::object_probe::ObjectProbe;
 use crate::stored::{delete, update};
 use crate::subject::{Subject, consequence};
+use crate::tried::is_compile_error;
 
 pub(super) const CHECK: Check = Check {
     id: "V55",
@@ -336,7 +337,10 @@ fn judge(webhook: &Webhook, request: &Attributes, evaluation: &Evaluation) -> Ve
         }
         Outcome::Errors(_) => {
             for condition in &evaluation.conditions {
-                if let Err(error) = &condition.value {
+                // L01 reports conditions that do not compile.
+                if let Err(error) = &condition.value
+                    && !is_compile_error(&error.to_string())
+                {
                     let kind = no_value(&condition.name, request.operation);
                     let message = format!(
                         "for the {what}, condition {} fails: {error}; {follows} without a call",
