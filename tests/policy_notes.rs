@@ -403,7 +403,7 @@ fn rejection_by_a_policy_has_help_that_fits_the_reason() {
         ("expression: object.data.size() <= 3", "change the object, or add a message to the validation"),
         (
             "expression: object.data.none == ''",
-            "the expression reads the field `none`, which the object does not have; check it with has()",
+            "the expression reads the field `none`, which the object does not have: if the name is correct, check the field with has()",
         ),
         ("expression: params.data.limit != ''", "params is null because the binding has no paramRef"),
     ] {

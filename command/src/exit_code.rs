@@ -16,7 +16,8 @@ pub enum ExitCode {
     Failed = 1,
     /// The command line, a feature, or another input file is invalid. (clap also exits with 2.)
     Usage = 2,
-    /// An environment error, such as an unavailable port or cluster, or a missing but required response of a webhook.
+    /// An environment error, such as an unavailable port or cluster, or a webhook that does not return a required
+    /// response.
     Environment = 3,
     /// Nothing was selected to run.
     NothingRun = 4,
@@ -45,11 +46,11 @@ Exit status:
     0  success
     1  a scenario failed, a request was denied, or a check has findings
     2  the command line or an input file is invalid
-    3  environment error: a port, the cluster, KUBEBUILDER_ASSETS, or an invalid webhook response
+    3  environment error, such as an unavailable port or cluster, or an invalid webhook response
     4  nothing was selected to run, or a webhook to verify was never called
     5  all failures were caused by features that admit does not support
     6  no findings that fail the run, but a webhook response is missing or invalid, or a
-       check of --check cannot run
+       check selected with --check cannot run
   130  stopped by SIGINT
   143  stopped by SIGTERM";
 

@@ -24,6 +24,7 @@ fn file_errors_contain_file_line_and_expectation() {
     refused("", "", &["empty"]);
     refused("version: 1", "1:1:", &["webhooks"]);
     refused("version: 2\nwebhooks: []", "1:10:", &["2", "must be 1"]);
+    refused("version: v1\nwebhooks: []", "1:10:", &["\"v1\"", "must be 1"]);
     refused("version: 1\nwebhook: []", "2:1:", &["webhook", "listen"]);
     refused("version: 1\nlisten: nowhere\nwebhooks: []", "2:9:", &["socket address"]);
     refused("version: 1\nhost: a b\nwebhooks: []", "2:7:", &["`a b`"]);

@@ -183,7 +183,7 @@ async fn a_service_is_found_where_the_command_line_says() {
           = request: CREATE Pod default/web (pod.yaml:1)
           = status: 500 InternalError
           = why: The Service in clientConfig.service does not exist. failurePolicy is Fail: the request
-                 failed. With Ignore it would have been admitted without the webhook.
+                 failed. With Ignore, the request would have continued without the webhook.
           = help: set the address of the webhook with --service demo/hook=HOST:PORT
           = docs: admit explain-error MESSAGE
 

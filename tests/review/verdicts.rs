@@ -157,7 +157,7 @@ fn a_webhook_that_cannot_be_reached_fails_open_or_decides() {
                   = request: CREATE Pod default/web (pod.yaml:1)
                   = status: 500 InternalError
                   = why: Nothing listens on the port that the API server connected to. failurePolicy is Fail: the
-                         request failed. With Ignore it would have been admitted without the webhook.
+                         request failed. With Ignore, the request would have continued without the webhook.
                   = help: no process listens on the port; start the webhook, or correct the port
                   = docs: admit explain-error MESSAGE
 

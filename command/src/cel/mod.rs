@@ -48,7 +48,7 @@ pub(crate) struct Cel {
     /// Read the variable oldObject from this file. With --filename, the request is an update, otherwise a deletion
     #[arg(long, value_name = "FILE", help_heading = "Variables")]
     old: Option<PathBuf>,
-    /// Read the variable request from this file with an AdmissionReview. Its objects are used as object and oldObject
+    /// Read the variable request from the AdmissionReview in this file. Its objects are used as object and oldObject
     /// unless --filename and --old specify them [default: a request that creates, updates, or deletes the object]
     #[arg(long, value_name = "FILE", help_heading = "Variables", conflicts_with_all = ["user", "groups"])]
     request: Option<PathBuf>,
@@ -91,7 +91,8 @@ Examples:
   admit cel \"object.data == oldObject.data\" -f new.yaml --old old.yaml --each
   admit cel --policy policy.yaml --param limits.yaml -f deployment.yaml
   admit cel -c webhook.yaml -f pod.yaml --as system:node:a --as-group system:nodes
-  admit cel \"authorizer.requestResource.check('delete').allowed()\" -f pod.yaml --with roles.yaml --as jane -o json
+  admit cel \"authorizer.requestResource.check('delete').allowed()\" -f pod.yaml \\
+    --with roles.yaml --as jane -o json
 
 Exit status: 0 if every expression has a value, 1 if an expression does not compile or cannot be evaluated.";
 

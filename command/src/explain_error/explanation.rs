@@ -381,7 +381,7 @@ fn consequence(cause: &'static Cause, message: &str, is_complete: bool, converts
             "If the call fails, failurePolicy Fail rejects the request; with Ignore, the request continues without the webhook."
         }
         Some(Class::Policy) => {
-            "failurePolicy is Fail: the request failed. With Ignore it would have been admitted without the webhook."
+            "failurePolicy is Fail: the request failed. With Ignore, the request would have continued without the webhook."
         }
         Some(Class::Immune) => "The request would also have failed with failurePolicy Ignore.",
         Some(Class::Refused) => "The configuration was rejected.",

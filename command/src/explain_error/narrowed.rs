@@ -70,8 +70,8 @@ fn of_expression(expression: &str, problem: &str) -> String {
             )
         } else {
             format!(
-                "the expression reads the field `{key}`, which the object does not have; check it with has(), or read it \
-                 with `.?{key}`"
+                "the expression reads the field `{key}`, which the object does not have: if the name is correct, check the \
+                 field with has(), or read it with `.?{key}`"
             )
         }
     } else if problem.contains("cost limit exceeded") {

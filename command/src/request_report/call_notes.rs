@@ -6,6 +6,7 @@ use harness::server::{ApiServer, UnknownField};
 use harness::verify::is_timeout;
 use harness::verify::similar_name::most_similar;
 use output::one_line;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::patch_advice::patch_advice;
@@ -81,13 +82,17 @@ fn failed_status(called: &Called) -> Option<u16> {
     called.http_status.filter(|status| is_failed && !(200..=206).contains(status))
 }
 
-/// Returns the start of the body of an HTTP error, without control characters, unless the message contains the body.
+/// Returns the start of the body of an HTTP error, or of a response that is not JSON, without control characters.
+///
+/// Returns `None` if the message of the failure contains the body.
 ///
 /// kube-apiserver's message contains only bodies whose content type is text, and not for every status.
 pub(crate) fn error_body(called: &Called) -> Option<String> {
-    failed_status(called)?;
     let CallResult::Failed { failure, .. } = &called.result else { return None };
     let body = &called.reply.as_ref()?.body;
+    if failed_status(called).is_none() && serde_json::from_slice::<IgnoredAny>(body).is_ok() {
+        return None;
+    }
     let text = String::from_utf8_lossy(body.get(..4 * MAX_BODY).unwrap_or(body));
     let text = text.trim();
     let start: String = text.chars().take(MAX_BODY).collect();

@@ -35,8 +35,8 @@ pub(crate) struct Review {
     )]
     pub(super) configurations: Vec<PathBuf>,
     /// Read objects that exist in the cluster from these files: namespaces with their labels, custom resource
-    /// definitions, limit ranges, webhook configurations, admission policies with their bindings and params. They do not
-    /// go through admission
+    /// definitions, limit ranges, webhook configurations, and admission policies with their bindings and params. They
+    /// do not go through admission
     #[arg(long = "with", value_name = "FILE", num_args = 1..)]
     pub(super) existing: Vec<PathBuf>,
     /// Read the old objects of updates and deletions, or the parents of subresources, from these files
@@ -104,7 +104,7 @@ pub(crate) struct Contents {
     /// Show the values of Secrets instead of masking them
     #[arg(long, help_heading = "Output")]
     pub(super) show_secrets: bool,
-    /// Show for each webhook that was not called which test did not match, and the compared values
+    /// For each webhook that was not called, show which criterion did not match and the values that were compared
     #[arg(long, help_heading = "Output")]
     pub(super) explain: bool,
 }

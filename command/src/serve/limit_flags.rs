@@ -20,11 +20,12 @@ pub(super) struct LimitFlags {
     /// such as 512Mi. Further requests are rejected with 429
     #[arg(long, value_name = "BYTES", default_value_t = Bytes(Limits::default().in_flight_bytes))]
     max_inflight_bytes: Bytes,
-    /// Store objects of at most this total size, as JSON. A write that exceeds it is rejected with 500, as by etcd
+    /// Limit the total size of stored objects, measured as JSON. A write that exceeds the limit is rejected with 500,
+    /// as with etcd
     #[arg(long, value_name = "BYTES", default_value_t = Bytes(Limits::default().storage_bytes))]
     quota_backend_bytes: Bytes,
-    /// Keep at most this much of the replaced objects that watches have to send, as JSON. A watch that falls further
-    /// behind is closed
+    /// Keep at most this many bytes of replaced objects, measured as JSON, for watches that have not sent them yet. A
+    /// watch that falls further behind is closed
     #[arg(long, value_name = "BYTES", default_value_t = Bytes(Limits::default().watch_cache_bytes))]
     watch_cache_bytes: Bytes,
     /// Use at most this much memory for events larger than 8 KiB that are being sent. Watches wait until enough memory

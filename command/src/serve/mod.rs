@@ -42,7 +42,7 @@ use crate::{ExitCode, Failure, exit_code, screen};
 
 /// Start an API server that calls webhooks as kube-apiserver does.
 ///
-/// Objects are kept in memory only. Requests need the random token in the kubeconfig.
+/// Objects are kept in memory only. By default, requests need the random token in the kubeconfig.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {
     /// Listen on this address; port 0 uses a free port

@@ -37,7 +37,7 @@ pub(crate) struct ServiceAccountFlags {
     /// Limit service account tokens to this lifetime, such as 24h; longer requested lifetimes are shortened
     #[arg(long, value_name = "DURATION", value_parser = seconds)]
     pub(crate) service_account_max_token_expiration: Option<i64>,
-    /// Extend tokens that are bound to a Pod and requested for 3607 seconds to a lifetime of one year
+    /// Extend the lifetime of Pod-bound tokens that are requested for 3607 seconds to one year
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value_t = true, default_missing_value = "true", action = clap::ArgAction::Set)]
     pub(crate) service_account_extend_token_expiration: bool,
 }

@@ -109,7 +109,7 @@ impl World {
         Ok(())
     }
 
-    /// Waits until the server applies all policies of a type that exist so far.
+    /// Waits until the server applies all existing policies of a type.
     ///
     /// The server refreshes all of them together, so it is sufficient to wait for a policy that is created last. If
     /// the scenario has params, the policy has a param that is created after all other params. The policy matches only

@@ -55,7 +55,7 @@ pub struct Target {
     pub(crate) referenced: ReferencedServices,
     /// The calls that did not reach a webhook of a loaded configuration.
     pub(crate) unreached: UnreachedCalls,
-    /// The policies that rejected requests because they failed, although the scenario passed.
+    /// The policies whose evaluation failed and therefore rejected requests, in scenarios that passed.
     pub(crate) failed_policies: FailedPolicies,
     /// The fields of the scenarios' objects that the server ignored.
     pub(crate) unknown_fields: UnknownFields,

@@ -158,8 +158,8 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "DAYS", help_heading = "Target")]
     horizon: Option<u32>,
 
-    /// Write a directory for each finding to this directory, with the smallest object, the reviews, and commands that
-    /// send them again
+    /// Create a subdirectory of this directory for each finding, with the smallest object, the reviews, and commands
+    /// that send them again
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     proofs: Option<PathBuf>,
 
@@ -183,7 +183,8 @@ enum Subcommand {
 const QUICK: [&str; 11] = ["V01", "V02", "V03", "V05", "V07", "V08", "V11", "V15", "V38", "V39", "V40"];
 
 /// The number of times that `--quick` repeats the request for each object of the built-in corpus, to see whether the
-/// response varies. The corpus has several objects of most kinds, so that the requests for a kind are repeated more often.
+/// response varies. The corpus has several objects of most kinds, so requests for each of these kinds are repeated more
+/// often in total.
 const QUICK_REPETITIONS: usize = 4;
 
 /// The reason why `--quick` skips a check.
@@ -208,11 +209,11 @@ Exit status:
        that --baseline accepts
     1  there are such findings
     2  the command line or an input file is invalid
-    3  environment error: a port, a file, the cluster, --ready-command
+    3  environment error, such as an unavailable port or cluster, or a failed --ready-command
     4  nothing was checked, or a webhook was never called
     6  no such findings, but a webhook did not return a valid response that
-       a check needs, or a check of --check could not run, usually because
-       it requires another option
+       a check needs, never used the API server of --api-server-out, or a check
+       selected with --check could not run, usually because it requires another option
   130  stopped by SIGINT
   143  stopped by SIGTERM";
 

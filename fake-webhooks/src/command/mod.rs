@@ -38,7 +38,7 @@ pub struct Arguments {
     /// Allow listening on an address that other machines can reach
     #[arg(long)]
     allow_remote: bool,
-    /// Sign certificates with ca.crt and ca.key in this directory instead of a new authority
+    /// Sign certificates with the CA in this directory (ca.crt and ca.key) instead of generating a new one
     #[arg(long, value_name = "DIR")]
     authority: Option<PathBuf>,
     /// Serve the admin endpoint, which shows and changes running fakes, on this address; port 0 uses a free port

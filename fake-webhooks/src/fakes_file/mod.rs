@@ -60,7 +60,7 @@ pub struct FakeEntry {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct FileDocument {
-    version: Spanned<u64>,
+    version: Spanned<Value>,
     #[serde(default = "configuration_name")]
     name: String,
     #[serde(default = "loopback")]
@@ -98,7 +98,7 @@ struct EntryDocument {
     reinvocation_policy: Option<Spanned<ReinvocationPolicy>>,
 }
 
-const VERSION: u64 = 1;
+const VERSION: u8 = 1;
 /// The default domain, which is appended to short names.
 const DOMAIN: &str = "fakes.local";
 
@@ -115,7 +115,7 @@ impl FakesFile {
         let written: FileDocument =
             serde_saphyr::from_str(text).map_err(|error| FileError::unreadable(file, text, &error))?;
         let wrong = |place: Location, message: String| FileError::at(file, text, place, message);
-        if written.version.value != VERSION {
+        if written.version.value != Value::from(VERSION) {
             let message = format!("unsupported version {}: must be {VERSION}", written.version.value);
             return Err(wrong(written.version.referenced, message));
         }

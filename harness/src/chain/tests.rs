@@ -11,7 +11,7 @@ fn pod(name: &str) -> Value {
     })
 }
 
-/// Returns a configuration with an unreachable webhook, because no process listens on port 1.
+/// Returns a configuration whose webhook is unreachable: no process listens on port 1.
 fn configuration(failure_policy: &str) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",

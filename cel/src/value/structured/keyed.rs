@@ -167,7 +167,8 @@ fn key_of_value(element: &Value<'_>, keys: &[String]) -> ElementKey {
     keys.iter().map(of_field).collect()
 }
 
-/// Returns the key of a document's element from its JSON; kube-apiserver looks for the escaped field names in the JSON.
+/// Returns the key of a list element from its JSON. Like kube-apiserver, looks up the escaped names in the JSON, whose
+/// names are not escaped.
 ///
 /// Source: apiserver pkg/cel/common/valuesunstructured.go, `unstructuredMapList.toMapKey`.
 fn key_of_json(element: &Value<'_>, keys: &[String]) -> Result<ElementKey, Error> {

@@ -94,7 +94,7 @@ fn kubectl_message_is_explained_with_webhook_and_service() {
     let text = text(explanation);
     for part in [
         "webhook pods.example.com, Service apps/hook port 443",
-        "With Ignore it would have been admitted",
+        "With Ignore, the request would have continued",
         "fault: H01",
     ] {
         assert!(text.contains(part), "{part}: {text}");

@@ -23,7 +23,7 @@ use self::routes::Shared;
 use crate::request_report::Report;
 use crate::{Failure, screen};
 
-/// A page that is not served yet.
+/// The server of the page before it starts: its bound socket, access rules, link, and recent requests.
 #[derive(Debug)]
 pub(crate) struct Ui {
     socket: Socket,

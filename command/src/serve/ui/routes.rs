@@ -29,7 +29,7 @@ const MAX_VIEWERS: usize = 8;
 /// The maximum size of a question, in bytes: somewhat more than an object in a request to the server.
 const MAX_QUESTION_BYTES: usize = 4 << 20;
 
-/// The headers of every response: no other website can read, embed, or frame it.
+/// The headers of every response. They prevent other websites from reading, embedding, or framing the page.
 const HEADERS: [(HeaderName, &str); 6] = [
     (CACHE_CONTROL, "no-store"),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),

@@ -37,7 +37,7 @@ type Scope<'a> = (&'a str, &'a str, Option<&'a str>);
 /// Source: the same file, `isSuperset`.
 #[derive(Default)]
 struct TolerationIndex<'a> {
-    /// The two longest different tolerations of each scope.
+    /// For each scope, the toleration that lasts longest and the next longest that differs from it.
     longest: HashMap<Scope<'a>, (&'a Value, Option<&'a Value>)>,
 }
 

@@ -27,7 +27,7 @@ fn write_over_a_replaced_object_conflicts() {
     assert_eq!(storage.at(&key("a")), None);
 }
 
-/// Checks that the weight of replaced objects limits the history of one large object.
+/// Checks that replaced versions of an object count toward the size limit of the history.
 #[test]
 fn replaced_objects_count_in_the_history() {
     let storage = Storage::default();

@@ -135,7 +135,7 @@ fn is_another_uid(reason: &str) -> bool {
 /// The concurrent requests that got no valid response, although the webhook answered each of them alone.
 #[derive(Debug, Default)]
 struct Failures {
-    /// The number of bursts up to the one with these requests.
+    /// The number of bursts sent, up to and including the one that contained these requests.
     bursts: usize,
     /// The number of requests that timed out.
     late: usize,

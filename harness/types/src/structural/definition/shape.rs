@@ -187,7 +187,7 @@ fn values<'s>(
     }
 }
 
-/// Adds the errors for fields that alternatives must not have.
+/// Adds an error for each field that is forbidden in a schema nested in allOf, anyOf, oneOf, or not.
 fn alternative_errors<'s>(
     schema: &'s Value,
     skip_any_of: bool,

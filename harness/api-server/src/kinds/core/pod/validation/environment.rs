@@ -40,7 +40,7 @@ const RESOURCES: [&str; 6] = [
     "requests.memory",
 ];
 
-/// The type of target that a field reference sets.
+/// Whether a field reference sets an environment variable or the contents of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldTarget {
     Variable,
