@@ -6,6 +6,8 @@ use fake_webhooks::{Class, Fault};
 use regex::Regex;
 use serde::{Deserialize, Deserializer, de};
 
+use super::pattern;
+
 /// A cause of an error, with its explanation and advice.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -65,7 +67,7 @@ impl Cause {
 }
 
 fn regex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Regex, D::Error> {
-    Regex::new(&String::deserialize(deserializer)?).map_err(de::Error::custom)
+    pattern::compile(&String::deserialize(deserializer)?).map_err(de::Error::custom)
 }
 
 /// All causes; the first cause with a matching pattern is used.

@@ -14,6 +14,7 @@ use url::Url;
 use super::causes::{CAUSES, Cause};
 use super::messages::{LocatedMessage, is_about_webhook, messages, separated, unquoted};
 use super::narrowed;
+use super::pattern::pattern;
 
 /// Matches `failed calling webhook "NAME": `, or the message about a failed call to a conversion webhook.
 static CALL: LazyLock<Regex> = LazyLock::new(|| {
@@ -36,10 +37,6 @@ static FRAGMENT_PREFIX: LazyLock<Regex> = LazyLock::new(|| {
 /// Matches a parenthesized placeholder, such as ` ({url})`. It is omitted if its value is unknown.
 static PARENTHESES: LazyLock<Regex> = LazyLock::new(|| pattern(r" \(\{\w+\}\)"));
 static NAME: LazyLock<Regex> = LazyLock::new(|| pattern(r"\{(\w+)\}"));
-
-pub(super) fn pattern(text: &str) -> Regex {
-    Regex::new(text).unwrap_or_else(|error| panic!("{error}"))
-}
 
 /// The explanation of a message.
 #[derive(Debug, Serialize)]

@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::explanation::{explain_message, pattern};
+use super::explanation::explain_message;
+use super::pattern::pattern;
 
 /// Matches the beginning of a line that begins a message.
 ///

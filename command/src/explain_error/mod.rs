@@ -4,6 +4,7 @@ mod causes;
 mod explanation;
 mod messages;
 mod narrowed;
+mod pattern;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::causes::CAUSES;
-use super::explanation::pattern;
+use super::pattern::pattern;
 
 /// Matches the error of an expression; the error can be that of a variable that the expression uses.
 static EXPRESSION: LazyLock<Regex> = LazyLock::new(|| {
