@@ -144,12 +144,14 @@ impl World {
             return unread;
         }
         let message = answer.message();
-        let rejection = if answer.is_success() { None } else { explain_error::advice(message, place) };
         let prefix = format!("{}.", self.names.id());
+        let is_about_loaded = self.skips.iter().any(|skip| skip.has_failed) || is_own(message);
+        // To explain a message takes longer than most requests.
+        let may_be_explained = !answer.is_success() && (is_about_loaded || message.contains(&prefix));
+        let rejection = if may_be_explained { explain_error::advice(message, place) } else { None };
         let policy = rejection.as_ref().and_then(|advice| advice.policy.as_deref());
         let is_by_policy = policy.is_some_and(|policy| policy.starts_with(&prefix));
-        let is_unmatched = self.skips.iter().any(|skip| skip.has_failed);
-        let advice = if !answer.is_success() && (is_unmatched || is_by_policy || is_own(message)) {
+        let advice = if !answer.is_success() && (is_about_loaded || is_by_policy) {
             rejection
         } else {
             let call = own_calls().find(|call| call.failed_open == Some(true))?;
