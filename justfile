@@ -10,7 +10,8 @@ check:
     cargo test
     cargo run --quiet -- run
 
-# The tests that `cargo test` reports as ignored because they take long: three of four recorded cases.
+# The tests that `cargo test` reports as ignored because they take long: three of four recorded cases, and of webhooks with
+# one defect each.
 long-tests:
     cargo test --lib --tests -- --ignored
 

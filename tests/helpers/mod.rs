@@ -12,6 +12,10 @@ use std::path::PathBuf;
 use self::machine::{Program, Version, choose, read_version};
 use self::serve::Serve;
 
+/// One of this many entries of a long table is tested by default. Ignored tests, which `just long-tests` runs, test the
+/// others.
+pub(crate) const SAMPLE: usize = 4;
+
 #[test]
 fn version_is_read_from_the_output_of_each_program() {
     for (said, version) in [
