@@ -115,7 +115,7 @@ impl FakesFile {
         let written: FileDocument =
             serde_saphyr::from_str(text).map_err(|error| FileError::unreadable(file, text, &error))?;
         let wrong = |place: Location, message: String| FileError::at(file, text, place, message);
-        if written.version.value != Value::from(VERSION) {
+        if written.version.value != VERSION {
             let message = format!("unsupported version {}: must be {VERSION}", written.version.value);
             return Err(wrong(written.version.referenced, message));
         }

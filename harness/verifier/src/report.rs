@@ -470,8 +470,8 @@ impl Report {
         self.shard.is_none() && self.webhooks.keys().any(|name| self.is_untried(name))
     }
 
-    /// Returns the finding whose consequences include the findings of `check` for the webhook. Returns `None` if there
-    /// is no such finding, or if `check` lists findings for the webhook itself.
+    /// Returns the finding whose consequences include the findings of `check` for the webhook. Returns `None` if no such
+    /// finding exists, or if `check` lists findings for the webhook itself.
     pub fn cause_of(&self, check: &CheckReport, webhook: &str) -> Option<(&CheckReport, &Finding)> {
         if check.findings_of(webhook).next().is_some() {
             return None;

@@ -115,7 +115,7 @@ pub(super) fn mismatch(
         let resource = request.resource.group_resource();
         let follows = consequence(subject.webhook.failure_policy);
         let name = if name.is_empty() { String::new() } else { format!(" {name}") };
-        return Some(if is_compile_error(&error.to_string()) {
+        return Some(if is_compile_error(&error) {
             format!("{FAILED}{name} does not compile, so the API server rejects the configuration")
         } else {
             format!("{FAILED}{name} fails for {resource} with `{error}`, so {follows}")
