@@ -210,8 +210,10 @@ async fn main() -> ExitCode {
     };
     // Child processes end with the tool, also when it receives a signal.
     let done = tokio::select! {
-        done = tool => done,
+        // The signals are registered before the tool starts a process.
+        biased;
         stopped = signaled() => stopped.map(|()| ExitCode::from(130)).map_err(Into::into),
+        done = tool => done,
     };
     match done {
         Ok(code) => code,
