@@ -34,6 +34,7 @@ pub mod sections;
 pub mod server;
 pub mod server_error;
 pub mod soak;
+pub mod stop_signal;
 pub mod transport;
 pub mod walk;
 pub mod webhooks;

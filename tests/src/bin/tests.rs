@@ -23,8 +23,8 @@ use tests::replay;
 use tests::sections;
 use tests::server::Server;
 use tests::soak;
+use tests::stop_signal;
 use tests::walk;
-use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Debug, Parser)]
 #[command(about)]
@@ -212,7 +212,7 @@ async fn main() -> ExitCode {
     let done = tokio::select! {
         // The signals are registered before the tool starts a process.
         biased;
-        stopped = signaled() => stopped.map(|()| ExitCode::from(130)).map_err(Into::into),
+        stopped = stop_signal::received() => stopped.map(|()| ExitCode::from(130)).map_err(Into::into),
         done = tool => done,
     };
     match done {
@@ -221,16 +221,6 @@ async fn main() -> ExitCode {
             anstream::eprintln!("error: {error}");
             ExitCode::from(3)
         }
-    }
-}
-
-/// Waits for SIGINT or SIGTERM.
-async fn signaled() -> std::io::Result<()> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        _ = interrupt.recv() => Ok(()),
-        _ = terminate.recv() => Ok(()),
     }
 }
 
