@@ -377,7 +377,7 @@ mod tests {
         let text = on_the_webhooks_server(false, services);
         let run = "admit run proof.feature --target cluster --kubeconfig kubeconfig --fakes-host 127.0.0.1 --audit-log audit.log";
         assert!(text.contains(&format!("{run}{services}\n")) && !text.contains("--target envtest"), "{text}");
-        // The webhook cannot read from a server that `admit run` starts, so there is no command.
+        // The webhook cannot read from a server that `admit run` starts, so no command can run the feature.
         let text = on_the_webhooks_server(true, services);
         assert!(
             text.contains("cannot show the finding") && !text.contains("admit run proof.feature"),
