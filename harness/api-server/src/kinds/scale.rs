@@ -153,6 +153,18 @@ pub(crate) fn complete(scale: &mut Value) {
     }
 }
 
+/// Replaces all fields of the Scale except `spec.replicas` with those of `old`, the Scale before the update.
+///
+/// The result is the Scale of the updated object, which validating admission receives.
+pub(crate) fn keep_only_replicas(scale: &mut Value, old: &Value) {
+    let replicas = scale.pointer(BUILT_IN_REPLICAS).and_then(Value::as_i64).filter(|replicas| *replicas != 0);
+    scale.clone_from(old);
+    if let Some(spec) = scale.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove("replicas");
+        spec.extend(replicas.map(|replicas| ("replicas".to_owned(), replicas.into())));
+    }
+}
+
 /// Returns a copy of the object with the replicas from the Scale. Increments the generation if the object changes.
 ///
 /// # Errors

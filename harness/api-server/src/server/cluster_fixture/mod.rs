@@ -33,8 +33,7 @@ use crate::kinds::discovery::custom;
 use crate::kinds::kind::DeleteEffect;
 use crate::kinds::rbac::AuthorizationMode;
 use crate::kinds::strategy::create;
-use crate::kinds::table;
-use crate::kinds::{defaulting, strategy};
+use crate::kinds::{defaulting, scale, strategy, table};
 use crate::registry::state::{State, normalize_stored};
 use crate::registry::unknown_fields::{self, UnknownField};
 use crate::storage::{Key, ObjectReader as _, Storage};
@@ -157,8 +156,8 @@ impl ClusterFixture {
 
     /// Applies the strategy of the resource to the object of a request: UID, times, status, and generation.
     ///
-    /// The server applies the strategy between the mutating and the validating webhooks. Objects of subresources other
-    /// than the status stay unchanged.
+    /// The server applies the strategy between the mutating and the validating webhooks. It updates only the replicas
+    /// of a Scale. The bodies of other subresources with a kind of their own stay unchanged.
     ///
     /// Source: apiserver pkg/registry/generic/registry/store.go, `Create` and `Update`.
     pub fn prepare(&self, request: &mut Attributes) {
@@ -174,6 +173,7 @@ impl ClusterFixture {
                 strategy::update::prepare_for_update(object, old, resource, &request.subresource);
                 schema::normalize_metadata(object);
             }
+            (Operation::Update, "scale", Some(old)) => scale::keep_only_replicas(object, old),
             _ => {}
         }
     }
@@ -452,5 +452,41 @@ mod tests {
         assert_eq!(stored["metadata"]["labels"], json!({"a": "b", "kubernetes.io/metadata.name": "default"}));
         let unknown = cluster_fixture.namespace("elsewhere").unwrap();
         assert_eq!(unknown["metadata"]["labels"], json!({"kubernetes.io/metadata.name": "elsewhere"}));
+    }
+
+    #[test]
+    fn only_the_replicas_of_a_scale_change() {
+        let cluster_fixture = ClusterFixture::new([]);
+        let scale = |metadata: Value, replicas: i32| {
+            let status = json!({"replicas": replicas});
+            json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": metadata,
+                "spec": {"replicas": replicas}, "status": status})
+        };
+        let old = scale(json!({"name": "a"}), 1);
+        let prepared = |object: Value| {
+            let mut request = Attributes {
+                operation: Operation::Update,
+                resource: GroupVersionResource::new("apps", "v1", "deployments"),
+                subresource: "scale".to_owned(),
+                kind: GroupVersionKind::from_object(&object),
+                namespace: "default".to_owned(),
+                name: "a".to_owned(),
+                object: Some(object),
+                old_object: Some(old.clone()),
+                options: None,
+                dry_run: false,
+                user: UserInfo::default(),
+            };
+            cluster_fixture.prepare(&mut request);
+            request.object.unwrap_or_default()
+        };
+        let after = |spec: Value| {
+            let mut after = old.clone();
+            after["spec"] = spec;
+            after
+        };
+        let written = scale(json!({"name": "a", "labels": {"a": "b"}}), 3);
+        assert_eq!(prepared(written), after(json!({"replicas": 3})));
+        assert_eq!(prepared(scale(json!({"name": "a"}), 0)), after(json!({})));
     }
 }
