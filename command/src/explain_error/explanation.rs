@@ -12,7 +12,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::causes::{CAUSES, Cause};
-use super::messages::{LocatedMessage, is_about_webhook, messages, separated, unquoted};
+use super::messages::{LocatedMessage, UNHANDLED, is_about_webhook, messages, separated, unquoted};
 use super::narrowed;
 use super::pattern::pattern;
 
@@ -171,8 +171,8 @@ impl Explanations {
         };
         found.lines.extend(line);
         let same = |known: &&mut Explanation| {
-            (known.cause, &known.meaning, &known.webhook, &known.binding)
-                == (found.cause, &found.meaning, &found.webhook, &found.binding)
+            (known.cause, &known.meaning, known.consequence, &known.webhook, &known.binding)
+                == (found.cause, &found.meaning, found.consequence, &found.webhook, &found.binding)
         };
         match self.known.iter_mut().find(same) {
             Some(known) => {
@@ -370,7 +370,9 @@ fn consequence(cause: &'static Cause, message: &str, is_complete: bool, converts
     if converts {
         return "Conversion webhooks have no failure policy: every request that needs the conversion fails.";
     }
-    if message.contains("failing open") {
+    // kube-apiserver logs each failure that it ignores twice; it does not log other failures as unhandled.
+    // Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `Dispatch`.
+    if message.contains("failing open") || message.contains(UNHANDLED) {
         return "failurePolicy is Ignore: the request was admitted without the webhook.";
     }
     match cause.class() {

@@ -39,6 +39,11 @@ static MUTATING_POLICY: LazyLock<Regex> =
 static WITHIN_WORD: LazyLock<Regex> =
     LazyLock::new(|| pattern(r#"(?:webhook|Post|service|[Ll]ease) "[^"\s]*$"#));
 
+/// The message of log entries about errors that do not fail the request.
+///
+/// Source: apimachinery pkg/util/runtime/runtime.go, `logError`.
+pub(super) const UNHANDLED: &str = "Unhandled Error";
+
 /// The minimum number of characters in lines that a terminal may have broken within words.
 const MIN_WIDTH: usize = 40;
 
@@ -82,6 +87,9 @@ pub(super) fn messages(text: &str) -> Vec<LocatedMessage> {
         if let Ok(value @ Value::Object(_)) = serde_json::from_str(line) {
             let mut strings = Vec::new();
             collect_strings(&value, &mut strings);
+            if value.get("msg").is_some_and(|message| message == UNHANDLED) {
+                strings = vec![strings.join(" ")];
+            }
             messages.extend(strings.into_iter().map(|text| Message {
                 text,
                 line: number,

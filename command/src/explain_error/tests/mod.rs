@@ -152,7 +152,7 @@ fn a_log_is_explained_once_for_each_cause() {
     let quoted = TIMEOUT.replace('"', "\\\"");
     let log = format!(
         "I1122 10:00:00 starting\nW1122 10:00:01 dispatcher.go:225] Failed calling webhook, failing open pods.example.com: {TIMEOUT}\n\
-         E1122 10:00:02 \"Unhandled\" err=\"{quoted}\"\n\
+         E1122 10:00:02 \"Unhandled Error\" err=\"{quoted}\"\n\
          {{\"msg\":\"conversion webhook for example.com/v1, Kind=Widget failed: Post \\\"https://w.default.svc:443/?timeout=30s\\\": dial tcp 10.0.0.1:443: connect: connection refused\"}}\n"
     );
     let found: Vec<Value> = explain(&log)
@@ -172,6 +172,23 @@ fn a_log_is_explained_once_for_each_cause() {
             ]),
         ]
     );
+}
+
+#[test]
+fn ignored_and_rejected_failures_of_one_webhook_are_separate() {
+    let json = |log: Value| format!("{log}\n");
+    let log = json(json!({"msg": "Unhandled Error", "err": TIMEOUT}))
+        + &json(json!({"msg": format!("Failed calling webhook, failing open pods.example.com: {TIMEOUT}")}))
+        + &json(
+            json!({"msg": format!("Failed calling webhook, failing closed pods.example.com: {TIMEOUT}")}),
+        )
+        + &format!("Warning FailedCreate Error creating: Internal error occurred: {TIMEOUT}\n");
+    let found: Vec<Value> = explain(&log)
+        .iter()
+        .map(|it| json!([it.cause, it.count, it.consequence.split(':').next()]))
+        .collect();
+    let expected = ["failurePolicy is Ignore", "failurePolicy is Fail"];
+    assert_eq!(found, expected.map(|consequence| json!(["timeout", 2, consequence])));
 }
 
 #[test]
