@@ -10,7 +10,7 @@ use harness::policies::{mutate_by, validate_by};
 use harness::policy::{self, AnnotationOutcome, ExpressionPart, ParamRef, PolicyRecord, PolicyRun, Verdict};
 use harness::server::ClusterFixture;
 use output::{OneLine, lines};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::input::Input;
@@ -28,8 +28,8 @@ struct Evaluated {
     /// The part of the policy that contains the expression, such as `validation 0`.
     field: String,
     expression: String,
-    /// The value in short form.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The value in short form. The report contains scalars as JSON, and other values as text.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "scalar_or_text")]
     value: Option<String>,
     cost: u64,
     /// The error of the evaluation.
@@ -170,6 +170,13 @@ fn evaluated(record: PolicyRecord) -> Result<Vec<Evaluated>, Failure> {
         result: result(&run, &expression.part),
     }));
     Ok(all)
+}
+
+/// Serializes a value in short form: as JSON if it is a scalar, otherwise as text.
+#[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
+fn scalar_or_text<S: Serializer>(value: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
+    let Some(text) = value else { return serializer.serialize_none() };
+    serde_json::from_str(text).unwrap_or_else(|_| Value::from(text.as_str())).serialize(serializer)
 }
 
 fn field(part: &ExpressionPart) -> String {

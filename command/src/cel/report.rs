@@ -183,10 +183,19 @@ impl<'a> Report<'a> {
 
 /// Returns the bytes of the expression that an error is about: the missing key, or else the whole part that failed.
 fn failed_part(failed: &Observation<'_>, error: &Error) -> Range<usize> {
-    let end = failed.start + failed.text.len();
+    let whole = failed.start..failed.start + failed.text.len();
     let message = error.to_string();
-    let key = message.strip_prefix("no such key: ").filter(|key| failed.text.ends_with(key));
-    key.map_or(failed.start, |key| end - key.len())..end
+    let Some(key) = message.strip_prefix("no such key: ") else { return whole };
+    // The part can be a path such as `object.metadata.labels.app`, in which any field may be missing.
+    let is_field = |at: &usize| {
+        let (before, after) = (failed.text.get(..*at), failed.text.get(at + key.len()..));
+        let is_name = |c: char| c.is_alphanumeric() || c == '_';
+        before.is_some_and(|text| text.ends_with('.')) && after.is_some_and(|text| !text.starts_with(is_name))
+    };
+    match failed.text.match_indices(key).map(|(at, _)| at).find(is_field) {
+        Some(at) => failed.start + at..failed.start + at + key.len(),
+        None => whole,
+    }
 }
 
 /// Returns the evaluated parts.

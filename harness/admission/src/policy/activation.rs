@@ -159,6 +159,7 @@ const SHOWN: usize = 200;
 #[expect(clippy::wildcard_enum_match_arm, reason = "all other values are short")]
 pub(super) fn shown(value: &Value<'_>) -> String {
     match value {
+        Value::Null => "null".to_owned(),
         Value::List(list) => format!("list of {} elements", list.len()),
         Value::Map(map) => format!("map of {} entries", map.len()),
         Value::String(text) if text.as_str().len() > SHOWN => {
