@@ -82,6 +82,18 @@ fn entry_overrides_its_fault() {
         ("{name: one, type: validating, behavior: slow}", "unknown value `slow`: did you mean `delay`?"),
         (
             "{name: one, type: validating, behavior: {timeout: 2s}}",
+            "`timeout` needs a map of its parameters: expected `hang` or `then`",
+        ),
+        (
+            "{name: one, type: validating, behavior: {sequence: [allow, {deny: no}]}}",
+            "`deny` needs a map of its parameters: expected one of `code`, ",
+        ),
+        (
+            "{name: one, type: validating, behavior: {deny: {message: no}}, metadata: a}",
+            "unknown field `metadata`",
+        ),
+        (
+            "{name: one, type: validating, behavior: {raw: {json: {}, headers: a}}}",
             "expected a map, such as `{field: value}`",
         ),
     ] {

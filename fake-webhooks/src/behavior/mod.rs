@@ -17,6 +17,7 @@ use std::fmt;
 
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::json;
 
 pub use self::bytes::{End, RawBytes};
 pub use self::change::{
@@ -121,6 +122,15 @@ impl Behavior {
             let behavior = fault.fake.get("behavior").ok_or_else(|| elsewhere("the configuration"))?;
             Ok(serde_json::from_value(behavior.clone()).unwrap_or_else(|error| fault.invalid(&error)))
         }
+    }
+
+    /// Lists the parameters of the behavior with this name, such as `one of code, reason, message`.
+    ///
+    /// Returns `None` if there is no such behavior, or if its parameters are not a map.
+    pub(crate) fn fields(name: &str) -> Option<String> {
+        let unknown = json!({name: {"": null}});
+        let message = serde_json::from_value::<Self>(unknown).err()?.to_string();
+        Some(message.strip_prefix("unknown field ``, expected ")?.to_owned())
     }
 
     /// Returns the credentials that a `demand` behavior requires, or `None` for other behaviors.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_saphyr::Location;
 
+use crate::behavior::Behavior;
 use crate::suggestion::plain_yaml_message;
 
 /// An error in a fakes file, with its line and column.
@@ -31,7 +32,20 @@ impl FileError {
         let message = error.without_snippet().to_string();
         let suffix = format!(" at line {}, column {}", place.line(), place.column());
         let message = message.strip_suffix(&suffix).map(str::to_owned).unwrap_or(message);
-        Self::at(file, text, place, plain_yaml_message(&message))
+        let mut error = Self::at(file, text, place, plain_yaml_message(&message));
+        if let Some(behavior) = error.behavior_without_map(&message) {
+            error.message = behavior;
+        }
+        error
+    }
+
+    /// Names the fields of a behavior whose parameters are not a map.
+    fn behavior_without_map(&self, message: &str) -> Option<String> {
+        let before = usize::try_from(self.column).ok()?.checked_sub(1)?;
+        let key = self.quoted.chars().take(before).collect::<String>();
+        let key = key.trim_end().strip_suffix(':')?.rsplit(['{', ' ', ',']).next()?.to_owned();
+        let fields = Behavior::fields(&key).filter(|_| message == "expected mapping start")?;
+        Some(format!("`{key}` needs a map of its parameters: expected {fields}"))
     }
 }
 
