@@ -46,11 +46,11 @@ Exit status:
     0  success
     1  a scenario failed, a request was denied, or a check has findings
     2  the command line or an input file is invalid
-    3  environment error, such as an unavailable port or cluster, or an invalid webhook response
+    3  environment error, such as an unavailable port or cluster; review: an invalid webhook response
     4  nothing was selected to run, or a webhook to verify was never called
     5  all failures were caused by features that admit does not support
-    6  no findings that fail the run, but a webhook response is missing or invalid, or a
-       check selected with --check cannot run
+    6  verify: no findings that fail the run, but a webhook response is missing or
+       invalid, or a check selected with --check cannot run
   130  stopped by SIGINT
   143  stopped by SIGTERM";
 
