@@ -37,6 +37,8 @@ pub(crate) struct Display {
 }
 
 const STRONG: Style = Style::new().bold();
+/// The maximum number of characters of a note that the error at the end of the run repeats.
+const MAX_REPEATED: usize = 80;
 const TOLD: Style = AnsiColor::Cyan.on_default();
 
 impl Display {
@@ -143,12 +145,14 @@ pub(super) fn scenario_text(scenario: &ScenarioRecord, marks: Marks, has_steps: 
 
 fn attempt_text(text: &mut String, scenario: &ScenarioRecord, attempt: &Attempt, marks: Marks) {
     let failure = (scenario.outcome == Outcome::Failed).then(|| scenario.failure());
-    let is_shown = |note: &&Note| match note.kind {
-        NoteKind::Whole => false,
-        // A scenario that passes expects the rejection.
-        NoteKind::Help if failure.is_none() => false,
-        NoteKind::Event | NoteKind::Cause | NoteKind::Help => {
-            !failure.as_ref().is_some_and(|failure| failure.shows(note))
+    let line = |note: &Note| {
+        let is_in_error = failure.as_ref().is_some_and(|failure| failure.shows(note));
+        match note.kind {
+            NoteKind::Whole => None,
+            // A scenario that passes expects the rejection.
+            NoteKind::Help if failure.is_none() || is_in_error => None,
+            NoteKind::Event | NoteKind::Cause if is_in_error => Some(shortened(&note.text)),
+            NoteKind::Event | NoteKind::Cause | NoteKind::Help => Some(note.text.clone()),
         }
     };
     for (planned, step) in scenario.planned.steps.iter().zip(&attempt.steps) {
@@ -161,14 +165,20 @@ fn attempt_text(text: &mut String, scenario: &ScenarioRecord, attempt: &Attempt,
         for line in &planned.argument {
             let _ = writeln!(text, "            {FAINT}{}{FAINT:#}", OneLine(line));
         }
-        told(text, step.told.iter().filter(is_shown));
+        for line in step.told.iter().filter_map(line) {
+            note_text(text, &line);
+        }
     }
 }
 
-fn told<'a>(text: &mut String, notes: impl Iterator<Item = &'a Note>) {
-    for note in notes {
-        let _ = writeln!(text, "          {TOLD}{}{TOLD:#}", OneLine(&note.text));
-    }
+fn note_text(text: &mut String, note: &str) {
+    let _ = writeln!(text, "          {TOLD}{}{TOLD:#}", OneLine(note));
+}
+
+/// Returns the beginning of a note that the error at the end of the run shows in full.
+fn shortened(note: &str) -> String {
+    let short: String = note.chars().take(MAX_REPEATED).collect();
+    if short.len() == note.len() { short } else { format!("{}…", short.trim_end()) }
 }
 
 fn mark(marks: Marks, good: bool) -> String {
@@ -183,7 +193,7 @@ mod tests {
     fn terminal_escapes_of_a_webhook_are_removed() {
         let said = "denied: \u{1b}[2J\nall passed";
         let mut text = String::new();
-        told(&mut text, [Note { kind: NoteKind::Event, text: said.to_owned() }].iter());
+        note_text(&mut text, said);
         let text = anstream::adapter::strip_str(&text).to_string();
         assert_eq!(text.trim(), r"denied: \u{1b}[2J\nall passed");
     }

@@ -140,3 +140,22 @@ fn help_for_a_rejection_is_not_shown_in_a_scenario_that_passes() {
     let text = scenario_text(&record.scenarios()[0], Marks::UNICODE, true);
     assert!(text.contains("403 Forbidden") && !text.contains("change the object"), "{text}");
 }
+
+#[test]
+fn a_note_that_the_error_repeats_is_shortened_below_its_step() {
+    let scenario_with = |outcome: StepOutcome| {
+        let mut record = Record::new(vec![(planned(""), None)], Instant::now());
+        let scenario = record.scenario_mut(0).unwrap();
+        scenario.begin();
+        let attempt = scenario.attempt_mut().unwrap();
+        attempt.begin_step(0);
+        let note = Note { kind: NoteKind::Cause, text: format!("500 InternalError: {}", "x".repeat(100)) };
+        attempt.end_step(0, outcome, vec![note]);
+        scenario.end();
+        scenario_text(&record.scenarios()[0], Marks::UNICODE, true)
+    };
+    let failed = scenario_with(StepOutcome::Failed("expected the request to be admitted".to_owned()));
+    assert!(failed.contains("500 InternalError: xxx") && failed.contains("xxx…"), "{failed}");
+    let passed = scenario_with(StepOutcome::Passed);
+    assert!(passed.contains(&"x".repeat(100)), "{passed}");
+}
