@@ -159,3 +159,26 @@ fn a_note_that_the_error_repeats_is_shortened_below_its_step() {
     let passed = scenario_with(StepOutcome::Passed);
     assert!(passed.contains(&"x".repeat(100)), "{passed}");
 }
+
+#[test]
+fn only_the_first_of_several_failures_shows_their_common_help() {
+    let scenarios = [("a", 2), ("a", 9)].map(|(path, line)| {
+        let mut scenario = planned("");
+        scenario.key = ScenarioKey { path: path.to_owned(), line };
+        scenario.steps[0].line = line + 1;
+        (scenario, None)
+    });
+    let mut record = Record::new(scenarios.to_vec(), Instant::now());
+    for (index, message) in ["first", "second"].into_iter().enumerate() {
+        let scenario = record.scenario_mut(index).unwrap();
+        scenario.begin();
+        let attempt = scenario.attempt_mut().unwrap();
+        attempt.begin_step(0);
+        let help = Note { kind: NoteKind::Help, text: "change the object".to_owned() };
+        attempt.end_step(0, StepOutcome::Failed(message.to_owned()), vec![help]);
+        scenario.end();
+    }
+    let summary = summary::summary(&record, 0, Documents::Hidden);
+    assert_eq!(summary.matches("change the object").count(), 1, "{summary}");
+    assert!(summary.contains("see the help for a:3"), "{summary}");
+}

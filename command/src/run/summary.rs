@@ -59,7 +59,10 @@ pub(crate) fn summary(record: &Record, unchecked_audits: usize, documents: Docum
 }
 
 /// Appends the failures, each with its scenarios, the failed step, and the message.
+///
+/// Failures of different steps often have the same help: only the first one shows it.
 fn failures(text: &mut String, record: &Record, documents: Documents) {
+    let mut shown: BTreeMap<String, String> = BTreeMap::new();
     for group in record.failure_groups() {
         let Some(scenario) = group.first() else { continue };
         let planned = &scenario.planned;
@@ -91,7 +94,14 @@ fn failures(text: &mut String, record: &Record, documents: Documents) {
         let told = failure.notes.iter().map(|note| (note.kind, note.text.as_str()));
         for (kind, note) in notes.into_iter().chain(told) {
             match kind {
-                NoteKind::Help => diagnostic.note("help", note),
+                NoteKind::Help => {
+                    if let Some(first) = shown.get(note) {
+                        diagnostic.note("help", format!("see the help for {first}"));
+                    } else {
+                        shown.insert(note.to_owned(), format!("{}:{line}", planned.key.path));
+                        diagnostic.note("help", note);
+                    }
+                }
                 NoteKind::Event | NoteKind::Cause | NoteKind::Whole => diagnostic.block("note", note),
             }
         }
