@@ -25,7 +25,7 @@ spec: {containers: [{name: db, image: postgres}]}
 ";
 
 /// A fakes file: one webhook is reinvoked, one fails open, one denies, and some are not called.
-pub(crate) const FAKES: &str = include_str!("../report/example/fakes.yaml");
+const FAKES: &str = include_str!("../report/example/fakes.yaml");
 
 const FEATURE: &str = "Feature: Failures
   Scenario: An object with another label

@@ -2,21 +2,20 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fake_webhooks::{FakesFile, Fleet};
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
+use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 
 use super::helpers::serve::config;
-use super::html_report::{FAKES, chromium, has_packages, node, root};
+use super::html_report::{chromium, has_packages, node, root};
 
 /// A running `admit serve --ui`. It is killed on drop.
 struct Server {
@@ -27,10 +26,11 @@ struct Server {
 }
 
 impl Server {
-    fn start() -> Self {
+    fn start(flags: &[&OsStr]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut process = Command::new(env!("CARGO_BIN_EXE_admit"))
             .args(["serve", "--ui", "--kubeconfig-out", "kubeconfig"])
+            .args(flags)
             .current_dir(folder.path())
             .stdout(Stdio::piped())
             .spawn()
@@ -77,7 +77,7 @@ fn send(link: &str, request: &str, token: &str) -> (String, BufReader<TcpStream>
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_link_gives_access_once_to_requests_with_masked_secrets() {
-    let mut server = Server::start();
+    let mut server = Server::start(&[]);
     let link = server.link();
     let token = link.split_once("/#token=").unwrap().1;
     let (head, mut body) = send(&link, "POST /session", token);
@@ -104,23 +104,15 @@ async fn the_link_gives_access_once_to_requests_with_masked_secrets() {
     assert!(!received.contains("hunter2hunter2") && !received.contains("aHVudGVyMmh1bnRlcjI"), "{received}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn requests_are_shown_in_a_browser() {
+#[test]
+fn requests_and_fakes_are_shown_in_a_browser() {
     if !has_packages() {
         return;
     }
     let Some(chromium) = chromium() else { return };
-    let mut server = Server::start();
+    let fakes = root().join("report/example/fakes.yaml");
+    let mut server = Server::start(&["--fakes".as_ref(), fakes.as_ref()]);
     let link = server.link();
-    let client = server.client().await;
-    let quiet: fake_webhooks::Log = Arc::new(|_| {});
-    let fleet = Fleet::start(&[FakesFile::parse(FAKES, "fakes.yaml").unwrap()], &quiet).await.unwrap();
-    for configuration in fleet.configurations() {
-        let object: DynamicObject = serde_json::from_value(configuration.clone()).unwrap();
-        let kind = GroupVersionKind::try_from(object.types.as_ref().unwrap()).unwrap();
-        let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk(&kind));
-        api.create(&PostParams::default(), &object).await.unwrap();
-    }
     let kubeconfig = fs::read_to_string(server.folder.path().join("kubeconfig")).unwrap();
     let kubeconfig: Value = serde_saphyr::from_str(&kubeconfig).unwrap();
     let text = |path: &str| kubeconfig.pointer(path).and_then(Value::as_str).unwrap();
@@ -131,9 +123,5 @@ async fn requests_are_shown_in_a_browser() {
     });
     let file = server.folder.path().join("server.json");
     fs::write(&file, connection.to_string()).unwrap();
-    let browse = move || {
-        node(&[&root().join("report/test/live.mjs"), &file, &root().join("target/report")], Some(&chromium));
-    };
-    tokio::task::spawn_blocking(browse).await.unwrap();
-    fleet.stop().await;
+    node(&[&root().join("report/test/live.mjs"), &file, &root().join("target/report")], Some(&chromium));
 }

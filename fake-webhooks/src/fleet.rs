@@ -10,9 +10,9 @@ use crate::admin::{Admin, AdminOptions};
 use crate::fakes_file::FakesFile;
 use crate::kubeconfig::kubeconfig;
 use crate::plan::{Plan, PlanError};
-use crate::running::{Log, Running};
+use crate::running::{BehaviorError, FakeStatus, Log, Running};
 use crate::socket::{StartError, TlsError};
-use crate::{Authority, Certificate, Limits};
+use crate::{Authority, Behavior, Certificate, Limits};
 
 /// The running fakes of one or more files. They stop when this value is dropped.
 #[derive(Debug)]
@@ -91,6 +91,19 @@ impl Fleet {
     /// Returns the webhook configurations that make an API server call the fakes.
     pub fn configurations(&self) -> &[Value] {
         &self.configurations
+    }
+
+    /// Returns the status of each fake, sorted by name.
+    pub async fn fakes(&self) -> Vec<FakeStatus> {
+        self.running.statuses().await
+    }
+
+    /// Changes the behavior of a fake for new calls. `name` is the full name of the fake.
+    ///
+    /// # Errors
+    /// Returns an error if no fake has this name, or if the behavior requires another transport.
+    pub async fn set_behavior(&self, name: &str, behavior: Behavior) -> Result<(), BehaviorError> {
+        self.running.set_behavior(name, behavior).await.map(drop)
     }
 
     /// Returns a kubeconfig with the credentials that the fakes require, or `None` if they do not require any.

@@ -70,7 +70,7 @@ pub use fleet::{Fleet, FleetError, FleetOptions};
 pub use journal::{CallOutcome, Entry, Filter, Observer, Subject, UnreadableEntry};
 pub use limits::Limits;
 pub use plan::{Plan, PlanError, PlannedFake, PlannedListener};
-pub use running::Log;
+pub use running::{BehaviorError, FakeStatus, Log, UnknownFake};
 pub use socket::{RefusingPort, StartError, TlsError};
 pub use suggestion::plain_yaml_message;
 pub use transport::{

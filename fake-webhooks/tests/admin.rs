@@ -173,6 +173,8 @@ async fn invalid_requests_are_rejected_with_a_reason() {
         .refused(Method::PUT, "/fakes/A", json!({"type": "mutating", "behavior": "allow"}), 400, "`A`")
         .await;
     steered.refused(Method::PUT, "/fakes/one/behavior", json!("alow"), 400, "alow").await;
+    let bytes = json!({"bytes": {"text": "x"}});
+    steered.refused(Method::PUT, "/fakes/one/behavior", bytes, 400, "`http: http1`").await;
     steered.refused(Method::PUT, "/fakes/two/behavior", json!("allow"), 404, "two.fakes.local").await;
     steered.refused(Method::POST, "/fakes/two/reset", Value::Null, 404, "two.fakes.local").await;
     steered.refused(Method::POST, "/certificates/rotate", json!({"certificate": "old"}), 400, "`old`").await;

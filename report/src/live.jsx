@@ -1,7 +1,8 @@
 // The page of `admit serve --ui`: the requests of a running server, and its webhooks. Addresses: #/requests/SECTION,
-// #/requests/NUMBER/SECTION, and #/webhooks/SECTION.
+// #/requests/NUMBER/SECTION, #/webhooks/SECTION, and #/fakes.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { App } from "./app.jsx";
+import { Fakes, useFakes } from "./fakes.jsx";
 import { Request, Requests } from "./review.jsx";
 import { follow } from "./stream.js";
 import { Mark, Title, count } from "./ui.jsx";
@@ -67,6 +68,8 @@ function Session({ token }) {
   const { requests, state } = useRequests(token);
   const [paused, setPaused] = useState(null);
   const viewed = useRef();
+  // Each request may have caused calls.
+  const [fakes, setFakes] = useFakes(token, requests);
   const shown = paused ?? requests;
 
   const list = (focus) => (
@@ -91,12 +94,19 @@ function Session({ token }) {
   };
   const route = ([view, at, section]) => {
     if (view === "webhooks") return { key: view, crumbs: [], section: at, view: (focus) => <Webhooks token={token} focus={focus} /> };
+    if (view === "fakes" && fakes?.length > 0) {
+      return { key: view, crumbs: [], section: at, view: (focus) => <Fakes token={token} fakes={fakes} onChange={setFakes} focus={focus} /> };
+    }
     if (/^\d+$/.test(at ?? "")) return request(at, section);
     return { key: "", crumbs: [], section: at, view: list };
   };
   return (
     <>
-      <nav aria-label="Views" class="views"><a href="#/">Requests</a><a href="#/webhooks">Webhooks and policies</a></nav>
+      <nav aria-label="Views" class="views">
+        <a href="#/">Requests</a>
+        <a href="#/webhooks">Webhooks and policies</a>
+        {fakes?.length > 0 && <a href="#/fakes">Fakes</a>}
+      </nav>
       <App route={route} />
     </>
   );

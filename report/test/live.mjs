@@ -1,11 +1,11 @@
 // Uses the page of `admit serve --ui` in Chromium: node live.mjs SERVER SCREENSHOTS
 //
 // SERVER is a JSON file with the link to the page, and with the URL, the token, and the certificate authority of the
-// API server. The server has the webhooks of report/example/fakes.yaml. live.png is the picture in docs/guide/serve.md.
+// API server. The server was started with --fakes report/example/fakes.yaml. live.png is the picture in docs/guide/serve.md.
 import assert from "node:assert/strict";
 import { mkdir, readFile } from "node:fs/promises";
 import https from "node:https";
-import { PATIENCE, accessible, eventually, launch, options, text, texts } from "./page.mjs";
+import { PATIENCE, accessible, eventually, launch, none, options, text, texts } from "./page.mjs";
 
 const [file, screenshots] = process.argv.slice(2);
 const server = JSON.parse(await readFile(file, "utf8"));
@@ -42,9 +42,12 @@ const rows = page.locator("main table").first().locator("tbody tr");
 await page.goto(server.link);
 await page.getByText("connected: new requests appear here").waitFor();
 assert.equal(page.url(), `${origin}/`, "the token must not stay in the address");
-// The server has received the webhook configurations.
+// The webhook configurations of the fakes were not created by requests.
+await heading("0 requests").waitFor();
+await accessible(page, "the list without requests");
+assert.equal(await configMap("settings"), 201);
+assert.equal(await configMap("limits"), 201);
 await heading("2 requests").waitFor();
-await accessible(page, "the list of the first requests");
 
 // Requests appear as they come, the last one first.
 const pod = { kind: "Pod", metadata: { name: "web" }, spec: { containers: [{ name: "web", image: "nginx:1.27" }] } };
@@ -122,12 +125,45 @@ await page.getByRole("link", { name: "Requests", exact: true }).click();
 await heading("9 requests").waitFor();
 await page.getByRole("link", { name: "CREATE secrets kube-system/login" }).click();
 
+// Fakes of --fakes are shown with their calls. A new behavior is checked as in a fakes file, and applies to new calls.
+await page.getByRole("link", { name: "Fakes", exact: true }).click();
+await heading("7 fakes").waitFor();
+const policy = page.getByRole("region", { name: "image-policy.fakes.local" });
+const behavior = page.getByLabel("Behavior of image-policy.fakes.local");
+await text(policy, /validating[\s\S]*https:\/\/127\.0\.0\.1:\d+\/image-policy[\s\S]*1 call/);
+assert.match(await behavior.inputValue(), /^deny:\n  code: 403\n  message: "image registry.internal\/nginx:1.27 is not signed"/);
+await accessible(page, "the fakes");
+await page.screenshot({ path: `${screenshots}/live-fakes.png`, fullPage: true });
+await behavior.fill("deny:\n  mesage: no");
+await policy.getByRole("button", { name: "Change behavior" }).click();
+await eventually(() => text(policy.getByRole("alert"), /behavior:2:3: .*`mesage`[\s\S]*2 \|   mesage: no/));
+await page.emulateMedia({ colorScheme: "dark" });
+await accessible(page, "an invalid behavior in dark colors");
+await page.screenshot({ path: `${screenshots}/live-fakes-dark.png` });
+await page.emulateMedia({ colorScheme: "light" });
+await behavior.fill("allow");
+await policy.getByRole("button", { name: "Change behavior" }).click();
+await policy.getByText("The behavior was changed").waitFor();
+await none(policy.getByRole("alert"));
+assert.match(await behavior.inputValue(), /^allow:/);
+const injector = page.getByLabel("Behavior of sidecar-injector.fakes.local");
+await injector.fill("allow");
+await page.getByRole("region", { name: "sidecar-injector.fakes.local" }).getByRole("button", { name: "Change behavior" }).click();
+await page.getByRole("region", { name: "sidecar-injector.fakes.local" }).getByText("The behavior was changed").waitFor();
+assert.equal(await create("default", "pods", { ...pod, metadata: { name: "admitted" } }), 201);
+await eventually(() => text(policy, /2 calls/));
+await page.getByRole("link", { name: "Requests", exact: true }).click();
+await heading("10 requests").waitFor();
+await page.getByRole("link", { name: "CREATE secrets kube-system/login" }).click();
+
 // The page survives a reload, but the link works only once.
 await page.reload();
 await heading("CREATE secrets kube-system/login").waitFor();
 await page.getByRole("link", { name: "Requests", exact: true }).click();
-await heading("9 requests").waitFor();
-assert.deepEqual(problems, []);
+await heading("10 requests").waitFor();
+await page.getByRole("link", { name: "Fakes", exact: true }).waitFor();
+// The rejected behavior.
+assert.deepEqual(problems.map((it) => it.replace(/\n[\s\S]*/, "")), ["Failed to load resource: the server responded with a status of 400 (Bad Request)"]);
 const other = await (await browser.newContext()).newPage();
 await other.goto(server.link);
 await other.getByRole("heading", { name: "Open a new link" }).waitFor();

@@ -3,6 +3,7 @@
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
+mod fakes;
 mod kubectl;
 
 use std::fs;

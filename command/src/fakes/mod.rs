@@ -8,6 +8,7 @@ mod deploy;
 mod fleet;
 mod install;
 mod journal;
+pub(crate) mod local;
 mod manifests;
 mod names;
 mod probe;
@@ -21,7 +22,7 @@ pub(crate) use api::{Api, Kind};
 pub(crate) use deploy::DEFAULT_IMAGE;
 pub(crate) use fleet::{Fleet, FleetDeployment, RemoteFake};
 pub(crate) use names::FakesNamespace;
-pub(crate) use source::understand;
+use source::understand;
 
 use std::sync::Arc;
 

@@ -23,7 +23,7 @@ pub(crate) struct FileArguments {
 pub(crate) struct SourceFile {
     pub(crate) text: String,
     /// The fakes file in `text`, parsed.
-    parsed: FakesFile,
+    pub(super) parsed: FakesFile,
 }
 
 /// Fakes files and the ports of their webhooks in a pod.
@@ -70,7 +70,11 @@ impl Source {
 }
 
 impl SourceFile {
-    fn read(path: &Path) -> Result<Vec<Self>, Failure> {
+    /// Reads a fakes file or a manifest with webhook configurations; `-` is standard input.
+    ///
+    /// # Errors
+    /// Returns a usage failure if the file cannot be read, is invalid, or does not contain webhooks.
+    pub(super) fn read(path: &Path) -> Result<Vec<Self>, Failure> {
         let is_stdin = path.as_os_str() == "-";
         let shown = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
         let bytes =
@@ -108,6 +112,6 @@ impl SourceFile {
 ///
 /// # Errors
 /// Returns the first error with its location.
-pub(crate) fn understand(text: &str, shown: &str) -> Result<Vec<FakesFile>, Failure> {
+pub(super) fn understand(text: &str, shown: &str) -> Result<Vec<FakesFile>, Failure> {
     Ok(SourceFile::all(text.to_owned(), shown)?.into_iter().map(|file| file.parsed).collect())
 }

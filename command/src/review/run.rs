@@ -1,13 +1,12 @@
 //! Reads files, starts fakes, sends requests, and prints reports.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use fake_webhooks::Fleet;
+use fake_webhooks::Log;
 use harness::attributes::{GroupVersionKind, Operation};
 use harness::chain::{Chain, RequestError, Verdict};
 use harness::config;
-use harness::json::{at, set, text};
+use harness::json::{at, text};
 use harness::server::Options;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -15,7 +14,7 @@ use tokio::time::Instant;
 use super::arguments::{Output, Review};
 use super::request::{self, Planned};
 use crate::documents::{self, Document};
-use crate::fakes;
+use crate::fakes::local;
 use crate::html_report::HtmlFile;
 use crate::request_report::{self as report, Circumstances, Report, Webhooks};
 use crate::screen::Marks;
@@ -61,10 +60,9 @@ impl Review {
         unknown_fields::warn(configurations.iter().chain(&existing));
         let places = locations(configurations.iter());
         let fakes = match &self.fakes {
-            Some(file) => Some(start(file).await?),
+            Some(file) => Some(local::start(&[file], &(Arc::new(|_: &str| {}) as Log)).await?),
             None => None,
         };
-        let of_fakes = fakes.iter().flat_map(Fleet::configurations).cloned();
 
         let selection = self.plugins.selection()?;
         let plugins = self.admission_control.read(&selection)?;
@@ -81,16 +79,12 @@ impl Review {
         let objects: Vec<&Value> = existing.iter().map(|document| &document.object).collect();
         let unbound_policies = unbound(&objects, Source::With);
         put_existing(&chain, existing)?;
-        if fakes.is_some() {
-            opt_in(&chain, "default")?;
-        }
         let mut put: Vec<Arc<Value>> = Vec::new();
         for document in configurations.drain(..) {
             put.push(put_configuration(&chain, document)?);
         }
-        for configuration in of_fakes {
-            let stored = chain.put(configuration);
-            put.push(stored.map_err(|status| Failure::usage(format!("--fakes: {}", status.message)))?);
+        if let Some(fleet) = &fakes {
+            put.extend(local::configure(fleet, chain.server())?);
         }
         let known = Known {
             webhooks: Webhooks::new(&manifests, &put).map_err(Failure::usage)?.at(services),
@@ -144,7 +138,7 @@ impl Review {
                 chain.ensure_namespace(&request.namespace).map_err(|status| refused(&place, &status))?;
             if made {
                 if self.fakes.is_some() {
-                    opt_in(chain, &request.namespace)?;
+                    local::opt_in(chain.server(), &request.namespace)?;
                 }
                 notes.push(format!("namespace \"{}\" was created for this review", request.namespace));
             }
@@ -268,24 +262,6 @@ fn put_existing(chain: &Chain, mut existing: Vec<Document>) -> Result<(), Failur
         }
     }
     Ok(())
-}
-
-/// Adds a label to a namespace, so that fakes receive its requests.
-fn opt_in(chain: &Chain, namespace: &str) -> Result<(), Failure> {
-    let namespaces = harness::attributes::GroupVersionResource::new("", "v1", "namespaces");
-    let Some(stored) = chain.server().stored(&namespaces, "", namespace) else { return Ok(()) };
-    let mut labeled = (*stored).clone();
-    set(&mut labeled, &["metadata", "labels", "admit-fakes"], "enabled");
-    chain.put(labeled).map(drop).map_err(|status| Failure::usage(status.message))
-}
-
-async fn start(file: &Path) -> Result<Fleet, Failure> {
-    let shown = file.display().to_string();
-    let bytes = output::read(file).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
-    let text = documents::text(bytes, &shown)?;
-    let files = fakes::understand(&text, &shown)?;
-    let quiet: fake_webhooks::Log = Arc::new(|_| {});
-    Fleet::start(&files, &quiet).await.map_err(Failure::environment)
 }
 
 /// Returns a failure with the server's error for an object that the server rejected.

@@ -19,6 +19,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use fake_webhooks::Fleet;
 use harness::attributes::UserInfo;
 use harness::server::{Advertised, AuthorizationMode, Controllers, Options, RequestObserver, ServiceRanges};
 use kubernetes_api_listener::Socket;
@@ -36,6 +37,7 @@ use self::traces::{TraceFlags, Traces};
 use self::ui::Ui;
 use crate::admission_control::AdmissionControl;
 use crate::admission_plugins::PluginFlags;
+use crate::fakes::local;
 use crate::request_report::line;
 use crate::service_map::{self, ServiceMapping};
 use crate::{ExitCode, Failure, exit_code, screen};
@@ -69,6 +71,11 @@ pub(crate) struct Serve {
     /// Call the webhooks behind this Service at this address; can be repeated
     #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT")]
     service: Vec<ServiceMapping>,
+    /// Start the fakes in this file (see `admit fakes`), and create their webhook configurations; can be repeated. The
+    /// namespace `default` gets the label admit-fakes=enabled. With --ui, the page shows the fakes, and can change their
+    /// behavior
+    #[arg(long, value_name = "FILE")]
+    fakes: Vec<PathBuf>,
     #[command(flatten)]
     admission_control: AdmissionControl,
     /// Authorize requests by the roles and bindings in the server (`RBAC`), or allow all requests (`AlwaysAllow`).
@@ -130,7 +137,7 @@ impl Serve {
         }
         let audit_policy = self.audit.policy()?;
         let selection = self.plugins.selection()?;
-        let plugins = self.admission_control.read(&selection)?;
+        let mut plugins = self.admission_control.read(&selection)?;
         // From now on, a signal stops the command cleanly, even before the first request.
         let mut signals = exit_code::install_signal_handlers(1)?;
         fake_webhooks::raise_open_file_limit();
@@ -139,6 +146,10 @@ impl Serve {
         let audit = self.audit.open(log)?;
         let record = self.record.open(log)?;
         let ui = self.ui.then(Ui::bind).transpose()?;
+        let fakes = start_fakes(&self.fakes, log).await?;
+        if let (Some(fleet), None) = (&fakes, &self.admission_control.file) {
+            plugins.credentials = local::credentials(fleet).await?.unwrap_or_default();
+        }
         let socket = Socket::bind(self.listen)?;
         let token = kubeconfig::random_token()?;
         let users = self.credentials.users(&token, log)?;
@@ -190,6 +201,7 @@ impl Serve {
             traces,
             record,
             ui,
+            fakes,
             log,
         };
         let announce = || {
@@ -203,6 +215,15 @@ impl Serve {
         };
         running.until(&mut signals, announce).await
     }
+}
+
+/// Starts the fakes of `--fakes`, if any. Their calls are logged.
+async fn start_fakes(files: &[PathBuf], log: Log) -> Result<Option<Arc<Fleet>>, Failure> {
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let write: fake_webhooks::Log = Arc::new(move |line| log.info(line));
+    local::start(files, &write).await.map(|fleet| Some(Arc::new(fleet)))
 }
 
 /// Returns an observer that records requests and shows them on the page, if one of both is enabled.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fake_webhooks::StopSignals;
+use fake_webhooks::{Fleet, StopSignals};
 use harness::server::{ApiServer, Authentication, Options};
 use kubernetes_api_listener::{ClientAuthorities, Listener, Socket};
 
@@ -11,6 +11,7 @@ use super::log::Log;
 use super::record_file::RecordFile;
 use super::traces::Traces;
 use super::ui::Ui;
+use crate::fakes::local;
 use crate::static_manifests::{Folder, Watch};
 use crate::{ExitCode, Failure};
 
@@ -27,6 +28,8 @@ pub(crate) struct Running {
     pub(crate) traces: Traces,
     pub(crate) record: Option<RecordFile>,
     pub(crate) ui: Option<Ui>,
+    /// The fakes whose configurations the server has from the start.
+    pub(crate) fakes: Option<Arc<Fleet>>,
     pub(crate) log: Log,
 }
 
@@ -34,15 +37,31 @@ impl Running {
     /// Serves requests until a signal arrives; calls `announce` when the server is ready to respond.
     ///
     /// # Errors
-    /// Returns an error if the socket cannot be used, or the audit log is incomplete.
+    /// Returns an error if the socket cannot be used, the server rejects the configuration of a fake, or the audit log is
+    /// incomplete.
     pub(crate) async fn until(
         self,
         signals: &mut StopSignals,
         announce: impl FnOnce(),
     ) -> Result<ExitCode, Failure> {
-        let Self { socket, tls, authentication, clients, options, folders, audit, record, ui, traces, log } =
-            self;
+        let Self {
+            socket,
+            tls,
+            authentication,
+            clients,
+            options,
+            folders,
+            audit,
+            record,
+            ui,
+            fakes,
+            traces,
+            log,
+        } = self;
         let server = ApiServer::new(options);
+        if let Some(fleet) = &fakes {
+            local::configure(fleet, &server)?;
+        }
         let router = server.router(authentication.clone());
         let authenticator = server.authenticator(authentication);
         let listener = Listener::start(socket, tls, router, authenticator, clients)?;
@@ -50,7 +69,7 @@ impl Running {
         let _manifests = Watch::start(folders, &server, Arc::new(tell));
         let controllers = tokio::spawn(server.run_controllers());
         announce();
-        let ui = ui.map(|ui| ui.start(server.clone())).transpose()?;
+        let ui = ui.map(|ui| ui.start(server.clone(), fakes.clone())).transpose()?;
         signals.next().await;
         if let Some(ui) = ui {
             ui.stop().await;
@@ -60,6 +79,9 @@ impl Running {
         server.flush_abandoned_requests().await;
         if let Err(error) = controllers.await {
             return Err(Failure::environment(format!("the controllers ended: {error}")));
+        }
+        if let Some(fleet) = fakes.and_then(Arc::into_inner) {
+            fleet.stop().await;
         }
         traces.stop().await;
         if let Some(audit) = audit {

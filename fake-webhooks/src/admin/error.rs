@@ -7,7 +7,7 @@ use http::StatusCode;
 use serde_json::json;
 
 use crate::FileError;
-use crate::running::{PutError, UnknownFake};
+use crate::running::{BehaviorError, PutError, UnknownFake};
 use crate::socket::TlsError;
 
 /// An error response: a status and the body `{"error": MESSAGE}`.
@@ -36,6 +36,17 @@ impl IntoResponse for ApiError {
 impl From<UnknownFake> for ApiError {
     fn from(unknown: UnknownFake) -> Self {
         Self::new(StatusCode::NOT_FOUND, unknown.to_string())
+    }
+}
+
+impl From<BehaviorError> for ApiError {
+    fn from(error: BehaviorError) -> Self {
+        match error {
+            BehaviorError::Unknown(unknown) => unknown.into(),
+            BehaviorError::NeedsHttp1(_) | BehaviorError::NeedsClientCertificates(_) => {
+                Self::bad_request(error.to_string())
+            }
+        }
     }
 }
 

@@ -4,6 +4,7 @@ mod client_config;
 mod memory;
 mod write;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct Endpoint {
     name: Arc<str>,
     current: Mutex<Arc<CurrentBehavior>>,
+    /// The number of calls that reached a behavior, since the start or the last reset.
+    calls: AtomicU64,
     max_body_bytes: usize,
     /// The semaphore that limits the calls in progress.
     permits: Arc<Semaphore>,
@@ -82,6 +85,7 @@ impl Endpoint {
         Self {
             name: name.into(),
             current: Mutex::new(CurrentBehavior::new(behavior)),
+            calls: AtomicU64::new(0),
             max_body_bytes: limits.body_bytes,
             permits: Arc::new(Semaphore::new(limits.calls)),
             observer,
@@ -102,7 +106,13 @@ impl Endpoint {
     pub(crate) fn reset(&self) {
         let behavior = self.behavior();
         self.set_behavior(behavior);
+        self.calls.store(0, Ordering::Relaxed);
         self.shared.journal.forget(&self.name);
+    }
+
+    /// Returns the number of calls under all behaviors, including calls in progress. Rejected calls do not count.
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
     }
 
     pub(crate) fn side_effects(&self) -> u64 {
@@ -121,6 +131,7 @@ impl Endpoint {
             Ok(body) => body,
             Err(rejected) => return endpoint.reject(rejected, started),
         };
+        endpoint.calls.fetch_add(1, Ordering::Relaxed);
         let current = Arc::clone(&lock(&endpoint.current));
         // Behaviors that do not use the review also work without one.
         let review = serde_json::from_slice(&body).unwrap_or_default();

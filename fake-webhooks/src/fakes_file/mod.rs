@@ -176,6 +176,20 @@ impl FakeEntry {
     }
 }
 
+impl Behavior {
+    /// Parses the `behavior` of a webhook. `shown` identifies the text in error messages.
+    ///
+    /// # Errors
+    /// Returns the first error with its line and column.
+    pub fn parse(text: &str, shown: &str) -> Result<Self, FileError> {
+        if text.trim().is_empty() {
+            let message = "it is empty: expected a behavior, such as `allow`".to_owned();
+            return Err(FileError::at(shown, text, Location::UNKNOWN, message));
+        }
+        serde_saphyr::from_str(text).map_err(|error| FileError::unreadable(shown, text, &error))
+    }
+}
+
 /// An error in an entry, with its line and column.
 type EntryError = (Location, String);
 

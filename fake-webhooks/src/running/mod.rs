@@ -17,7 +17,9 @@ use crate::fakes_file::{FakeEntry, FakesFile};
 use crate::journal::log_line;
 use crate::json::set;
 use crate::plan::{self, Plan, PlanError, PlannedListener, by_url};
-use crate::{Behavior, Certificate, Credentials, Limits, Observer, StartError, TlsError, Transport};
+use crate::{
+    Behavior, Certificate, Credentials, Limits, Observer, StartError, TlsError, Transport, WebhookType,
+};
 
 /// A callback that receives log lines; it must not block.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
@@ -51,7 +53,45 @@ struct RunningFake {
 /// The error for the name of a fake that does not exist.
 #[derive(Debug, thiserror::Error)]
 #[error("unknown fake `{0}`")]
-pub(crate) struct UnknownFake(pub(crate) String);
+pub struct UnknownFake(pub(crate) String);
+
+/// A running fake, for users who watch it.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct FakeStatus {
+    /// The unique name of the fake.
+    pub name: String,
+    /// Whether the webhook is mutating or validating.
+    #[serde(rename = "type")]
+    pub kind: WebhookType,
+    /// The URL at which an API server calls the fake.
+    pub url: String,
+    /// The current behavior.
+    pub behavior: Behavior,
+    /// The number of calls since the start or the last reset, including calls in progress.
+    pub calls: u64,
+}
+
+/// The reason why the behavior of a fake could not be changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BehaviorError {
+    /// No fake has this name.
+    #[error(transparent)]
+    Unknown(#[from] UnknownFake),
+    /// The behavior writes raw bytes, but the fake offers HTTP/2.
+    #[error(
+        "invalid behavior for the running fake `{0}`: raw bytes require HTTP/1.1; start the fake with `http: http1`"
+    )]
+    NeedsHttp1(String),
+    /// The behavior requires a client certificate, but the fake does not request one.
+    #[error(
+        "invalid behavior for the running fake `{0}`: the fake does not request client certificates; start it with \
+         `connection: client-certificate`"
+    )]
+    NeedsClientCertificates(String),
+}
 
 /// The reason why a fake could not be added.
 #[derive(Debug, thiserror::Error)]
@@ -181,9 +221,18 @@ impl Running {
     }
 
     /// Changes the behavior of a fake for new calls and returns the fake's description.
-    pub(crate) async fn set_behavior(&self, name: &str, behavior: Behavior) -> Result<Value, UnknownFake> {
+    ///
+    /// The transport does not change. A behavior that requires another transport is rejected.
+    pub(crate) async fn set_behavior(&self, name: &str, behavior: Behavior) -> Result<Value, BehaviorError> {
         let mut state = self.state.lock().await;
         let fake = state.fakes.get_mut(name).ok_or_else(|| UnknownFake(name.to_owned()))?;
+        let (transport, required) = (fake.entry.transport, fake.entry.transport.for_behavior(&behavior));
+        if required.http != transport.http {
+            return Err(BehaviorError::NeedsHttp1(name.to_owned()));
+        }
+        if required.connection != transport.connection {
+            return Err(BehaviorError::NeedsClientCertificates(name.to_owned()));
+        }
         fake.entry.behavior = behavior.clone();
         fake.endpoint.set_behavior(behavior);
         (self.log)(&format!("{name} has a new behavior"));
@@ -221,6 +270,22 @@ impl Running {
     pub(crate) async fn list(&self) -> Vec<Value> {
         let state = self.state.lock().await;
         state.fakes.keys().filter_map(|name| self.view(&state, name)).collect()
+    }
+
+    /// Returns the status of each fake, sorted by name.
+    pub(crate) async fn statuses(&self) -> Vec<FakeStatus> {
+        let state = self.state.lock().await;
+        let status = |fake: &RunningFake| {
+            let group = state.groups.iter().find(|group| group.address() == fake.address)?;
+            Some(FakeStatus {
+                name: fake.entry.name.clone(),
+                kind: fake.entry.kind,
+                url: group.url(&fake.entry.path),
+                behavior: fake.entry.behavior.clone(),
+                calls: fake.endpoint.calls(),
+            })
+        };
+        state.fakes.values().filter_map(status).collect()
     }
 
     fn view(&self, state: &State, name: &str) -> Option<Value> {

@@ -171,6 +171,7 @@ impl Settings {
             traces,
             record,
             ui: None,
+            fakes: None,
             log,
         };
         Ok((running, serving.made))

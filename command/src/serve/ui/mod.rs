@@ -17,6 +17,7 @@ use std::sync::Arc;
 use self::access::Access;
 use self::listener::{Serving, Socket};
 use self::recent::{MAX_REQUEST_BYTES, Recent};
+use fake_webhooks::Fleet;
 use harness::server::ApiServer;
 
 use self::routes::Shared;
@@ -63,9 +64,9 @@ impl Ui {
     ///
     /// # Errors
     /// Returns an error if the socket cannot be used.
-    pub(super) fn start(self, server: ApiServer) -> Result<RunningUi, Failure> {
+    pub(super) fn start(self, server: ApiServer, fakes: Option<Arc<Fleet>>) -> Result<RunningUi, Failure> {
         let Self { socket, access, recent, link } = self;
-        let shared = Shared::new(Arc::new(access), recent, server);
+        let shared = Shared::new(Arc::new(access), recent, server, fakes);
         let serving = socket.serve(routes::router(shared))?;
         screen::print(&announcement(&link))?;
         Ok(RunningUi(serving))

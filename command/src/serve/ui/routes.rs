@@ -9,6 +9,7 @@ use axum::middleware::{self, Next as Handler};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
+use fake_webhooks::{Behavior, BehaviorError, Fleet};
 use harness::server::ApiServer;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -29,6 +30,9 @@ const MAX_VIEWERS: usize = 8;
 /// The maximum size of a question, in bytes: somewhat more than an object in a request to the server.
 const MAX_QUESTION_BYTES: usize = 4 << 20;
 
+/// The maximum size of the behavior of a fake, in bytes: the limit of the admin endpoint of fakes.
+const MAX_BEHAVIOR_BYTES: usize = 1 << 20;
+
 /// The headers of every response. They prevent other websites from reading, embedding, or framing the page.
 const HEADERS: [(HeaderName, &str); 6] = [
     (CACHE_CONTROL, "no-store"),
@@ -45,14 +49,20 @@ pub(super) struct Shared {
     access: Arc<Access>,
     recent: Arc<Recent>,
     server: ApiServer,
+    fakes: Option<Arc<Fleet>>,
     page: Arc<LivePage>,
     viewers: Arc<Semaphore>,
 }
 
 impl Shared {
-    pub(super) fn new(access: Arc<Access>, recent: Arc<Recent>, server: ApiServer) -> Self {
+    pub(super) fn new(
+        access: Arc<Access>,
+        recent: Arc<Recent>,
+        server: ApiServer,
+        fakes: Option<Arc<Fleet>>,
+    ) -> Self {
         let viewers = Arc::new(Semaphore::new(MAX_VIEWERS));
-        Self { access, recent, server, page: Arc::new(LivePage::new()), viewers }
+        Self { access, recent, server, fakes, page: Arc::new(LivePage::new()), viewers }
     }
 }
 
@@ -62,6 +72,7 @@ pub(super) fn router(shared: Shared) -> Router {
         .route("/requests", get(requests))
         .route("/configurations", get(configurations))
         .route("/question", post(answer).layer(DefaultBodyLimit::max(MAX_QUESTION_BYTES)))
+        .route("/fakes", get(fakes).post(set_behavior).layer(DefaultBodyLimit::max(MAX_BEHAVIOR_BYTES)))
         .route_layer(middleware::from_fn_with_state(shared.clone(), require_session));
     Router::new()
         .route("/session", post(session))
@@ -130,6 +141,44 @@ async fn answer(State(shared): State<Shared>, Json(question): Json<Question>) ->
         Ok(Ok(answer)) => Json(answer).into_response(),
         Ok(Err(message)) => (StatusCode::BAD_REQUEST, message).into_response(),
         Err(_panic) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+/// Responds with the status of each fake, sorted by name; with an empty list if the server was started without fakes.
+async fn fakes(State(shared): State<Shared>) -> Response {
+    let fakes = match &shared.fakes {
+        Some(fleet) => fleet.fakes().await,
+        None => Vec::new(),
+    };
+    Json(fakes).into_response()
+}
+
+/// A behavior for a fake.
+#[derive(Deserialize)]
+struct NewBehavior {
+    /// The full name of the fake.
+    name: String,
+    /// The behavior in YAML or JSON, as in a fakes file.
+    behavior: String,
+}
+
+/// Changes the behavior of a fake for new calls, and responds with the status of each fake.
+async fn set_behavior(
+    State(shared): State<Shared>,
+    Json(NewBehavior { name, behavior }): Json<NewBehavior>,
+) -> Response {
+    let rejected = |status, error: &dyn std::error::Error| (status, error.to_string()).into_response();
+    let Some(fleet) = &shared.fakes else {
+        return (StatusCode::NOT_FOUND, "the server was started without --fakes").into_response();
+    };
+    let behavior = match Behavior::parse(&behavior, "behavior") {
+        Ok(behavior) => behavior,
+        Err(error) => return rejected(StatusCode::BAD_REQUEST, &error),
+    };
+    match fleet.set_behavior(&name, behavior).await {
+        Ok(()) => Json(fleet.fakes().await).into_response(),
+        Err(error @ BehaviorError::Unknown(_)) => rejected(StatusCode::NOT_FOUND, &error),
+        Err(error) => rejected(StatusCode::BAD_REQUEST, &error),
     }
 }
 

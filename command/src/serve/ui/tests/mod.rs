@@ -1,5 +1,7 @@
 //! Tests the page over connections to its listener.
 
+mod fakes;
+
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -23,12 +25,17 @@ struct Page {
 
 impl Page {
     fn start() -> Self {
+        Self::with_fakes(None)
+    }
+
+    fn with_fakes(fakes: Option<Arc<Fleet>>) -> Self {
         let Ui { socket, access, recent, link } = Ui::bind().unwrap();
         let port = socket.port;
         let access = Arc::new(access);
         let headers = headers_of(&link);
         let server = ApiServer::new(Options::default());
-        let router = routes::router(Shared::new(Arc::clone(&access), Arc::clone(&recent), server.clone()));
+        let shared = Shared::new(Arc::clone(&access), Arc::clone(&recent), server.clone(), fakes);
+        let router = routes::router(shared);
         let serving = socket.serve(router).unwrap();
         let (token, link) = access.exchange(&headers).unwrap().unwrap();
         Self { recent, server, port, token, link, _serving: serving }
@@ -46,6 +53,24 @@ impl Page {
     async fn send_as_page(&self, request: &str, header: &str) -> TcpStream {
         let (host, token) = (self.host(), format!("Authorization: Bearer {}", self.token));
         self.send(request, &[&host, &token, header]).await
+    }
+
+    /// Posts JSON with the session of the page, and returns the status and the body of the response.
+    async fn post(&self, path: &str, body: &Value) -> (u16, String) {
+        let body = body.to_string();
+        let header =
+            format!("Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close", body.len());
+        let mut stream = self.send_as_page(&format!("POST {path}"), &header).await;
+        stream.write_all(body.as_bytes()).await.unwrap();
+        body_of(stream).await
+    }
+
+    /// Requests data with the session of the page.
+    async fn get(&self, path: &str) -> Value {
+        let (status, text) =
+            body_of(self.send_as_page(&format!("GET {path}"), "Connection: close").await).await;
+        assert_eq!(status, 200, "{text}");
+        serde_json::from_str(&text).unwrap()
     }
 
     fn host(&self) -> String {
@@ -69,7 +94,19 @@ async fn head(stream: &mut TcpStream) -> String {
 }
 
 async fn status(mut stream: TcpStream) -> u16 {
-    head(&mut stream).await.split(' ').nth(1).unwrap().parse().unwrap()
+    status_in(&head(&mut stream).await)
+}
+
+fn status_in(head: &str) -> u16 {
+    head.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+/// Reads the status and the body of the last response of a connection.
+async fn body_of(mut stream: TcpStream) -> (u16, String) {
+    let status = status_in(&head(&mut stream).await);
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    (status, text)
 }
 
 /// Reads a chunk of a response.
@@ -221,23 +258,14 @@ async fn the_question_is_answered_without_a_call() {
     });
     page.server.put(configuration).unwrap();
     let ask = async |operation: &str, object: &str, user: &str| {
-        let question = json!({"operation": operation, "object": object, "user": user}).to_string();
-        let header = format!(
-            "Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close",
-            question.len()
-        );
-        let mut stream = page.send_as_page("POST /question", &header).await;
-        stream.write_all(question.as_bytes()).await.unwrap();
-        let head = head(&mut stream).await;
-        let mut text = String::new();
-        stream.read_to_string(&mut text).await.unwrap();
-        (head.split(' ').nth(1).unwrap().to_owned(), text)
+        let question = json!({"operation": operation, "object": object, "user": user});
+        page.post("/question", &question).await
     };
     let pod =
         "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: web, image: nginx}]}}";
     let called = async |operation: &str, user: &str| {
         let (status, text) = ask(operation, pod, user).await;
-        assert_eq!(status, "200", "{text}");
+        assert_eq!(status, 200, "{text}");
         let answer: Value = serde_json::from_str(&text).unwrap();
         let webhooks = answer.pointer("/webhooks").unwrap().as_array().unwrap().clone();
         let result = |webhook: Value| {
@@ -254,10 +282,10 @@ async fn the_question_is_answered_without_a_call() {
     assert_eq!(called("UPDATE", "jane").await[0], "none of its rules matches the request");
     let (status, text) = ask("CREATE", "{apiVersion: example.com/v1, kind: Widget}", "").await;
     assert_eq!(
-        (status.as_str(), text.as_str()),
-        ("400", "no matches for kind \"Widget\" in version \"example.com/v1\"")
+        (status, text.as_str()),
+        (400, "no matches for kind \"Widget\" in version \"example.com/v1\"")
     );
-    assert_eq!(ask("CREATE", "a: [", "").await.0, "400");
+    assert_eq!(ask("CREATE", "a: [", "").await.0, 400);
 }
 
 #[tokio::test]
