@@ -1,4 +1,7 @@
-//! Serves the page on a loopback socket. It limits connections, and can end a single connection.
+//! Serves the page on a loopback socket.
+//!
+//! Connections are limited. A connection ends if its client sends no request in time or does not read a response, and the
+//! router can end it.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -9,19 +12,25 @@ use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use super::stalled::Stalled;
 use crate::Failure;
 
 /// The maximum number of connections. Further connections wait.
 const MAX_CONNECTIONS: usize = 64;
-/// The time limit for the headers of a request.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time limit for the headers of a request, and for the next request of an idle connection.
+pub(super) const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum size of the headers of a request, and of the unsent data after which a response waits, in bytes.
 const BUFFER: usize = 64 << 10;
+/// The size of the kernel's buffer for unread responses, in bytes. The kernel allocates twice as much memory.
+///
+/// By default, the buffer would grow to megabytes, and a client that reads slowly would not make room in it in time.
+const SEND_BUFFER: usize = 32 << 10;
 
 /// Ends the connection of a request.
 #[derive(Clone, Debug)]
@@ -45,6 +54,8 @@ impl Socket {
     pub(super) fn bind() -> io::Result<Self> {
         let socket = std::net::TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
         socket.set_nonblocking(true)?;
+        // Accepted connections inherit the size.
+        rustix::net::sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER)?;
         let port = socket.local_addr()?.port();
         Ok(Self { socket, port })
     }
@@ -90,6 +101,8 @@ async fn accept(listener: TcpListener, router: Router, stop: CancellationToken) 
             Ok((stream, slot)) => {
                 let router = router.clone();
                 connections.spawn(async move {
+                    // Otherwise, a small response waits for the client's acknowledgment of the previous one.
+                    let _ = stream.set_nodelay(true);
                     serve(stream, router).await;
                     drop(slot);
                 });
@@ -101,16 +114,15 @@ async fn accept(listener: TcpListener, router: Router, stop: CancellationToken) 
     connections.shutdown().await;
 }
 
-async fn serve(stream: TcpStream, router: Router) {
-    // Otherwise, a small response waits for the client's acknowledgment of the previous one.
-    let _ = stream.set_nodelay(true);
+/// Serves the requests of one connection.
+pub(super) async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router) {
     let end = CancellationToken::new();
     let service = TowerToHyperService::new(router.layer(Extension(Connection(end.clone()))));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)
         .max_buf_size(BUFFER)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Stalled::new(stream)), service);
     tokio::select! {
         // The client sees how the connection ends.
         _ = connection => {}

@@ -9,6 +9,7 @@ mod listener;
 mod question;
 mod recent;
 mod routes;
+mod stalled;
 #[cfg(test)]
 mod tests;
 

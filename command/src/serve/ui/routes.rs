@@ -11,7 +11,7 @@ use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use fake_webhooks::{Behavior, BehaviorError, Fleet};
 use harness::server::ApiServer;
-use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
@@ -84,7 +84,10 @@ pub(super) fn router(shared: Shared) -> Router {
 }
 
 /// Rejects requests that are addressed to another host or come from another website.
+///
+/// Only clients with a session can keep their connections, so that other programs cannot occupy all connections.
 async fn require_page(State(shared): State<Shared>, request: Request, handler: Handler) -> Response {
+    let has_session = shared.access.has_session(request.headers());
     let mut response = if shared.access.is_from_page(request.headers()) {
         handler.run(request).await
     } else {
@@ -92,6 +95,9 @@ async fn require_page(State(shared): State<Shared>, request: Request, handler: H
     };
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    if !has_session {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }

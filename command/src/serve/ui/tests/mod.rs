@@ -1,13 +1,14 @@
 //! Tests the page over connections to its listener.
 
 mod fakes;
+mod limits;
 
 use std::time::Duration;
 
 use futures::future::join_all;
 use harness::server::Options;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -17,6 +18,7 @@ use super::*;
 struct Page {
     recent: Arc<Recent>,
     server: ApiServer,
+    router: axum::Router,
     port: u16,
     token: String,
     link: String,
@@ -36,23 +38,25 @@ impl Page {
         let server = ApiServer::new(Options::default());
         let shared = Shared::new(Arc::clone(&access), Arc::clone(&recent), server.clone(), fakes);
         let router = routes::router(shared);
-        let serving = socket.serve(router).unwrap();
+        let serving = socket.serve(router.clone()).unwrap();
         let (token, link) = access.exchange(&headers).unwrap().unwrap();
-        Self { recent, server, port, token, link, _serving: serving }
+        Self { recent, server, router, port, token, link, _serving: serving }
     }
 
     /// Sends a request with these header lines.
     async fn send(&self, request: &str, headers: &[&str]) -> TcpStream {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
-        let text = format!("{request} HTTP/1.1\r\n{}\r\n\r\n", headers.join("\r\n"));
-        stream.write_all(text.as_bytes()).await.unwrap();
+        stream.write_all(text_of(request, headers).as_bytes()).await.unwrap();
         stream
     }
 
     /// Sends a request with the session of the page, to its host, and with one more header.
     async fn send_as_page(&self, request: &str, header: &str) -> TcpStream {
-        let (host, token) = (self.host(), format!("Authorization: Bearer {}", self.token));
-        self.send(request, &[&host, &token, header]).await
+        self.send(request, &[&self.host(), &self.authorization(), header]).await
+    }
+
+    fn authorization(&self) -> String {
+        format!("Authorization: Bearer {}", self.token)
     }
 
     /// Posts JSON with the session of the page, and returns the status and the body of the response.
@@ -78,6 +82,10 @@ impl Page {
     }
 }
 
+fn text_of(request: &str, headers: &[&str]) -> String {
+    format!("{request} HTTP/1.1\r\n{}\r\n\r\n", headers.join("\r\n"))
+}
+
 fn headers_of(link: &str) -> http::HeaderMap {
     let (_, token) = link.split_once("#token=").unwrap();
     let value = format!("Bearer {token}").parse().unwrap();
@@ -85,7 +93,7 @@ fn headers_of(link: &str) -> http::HeaderMap {
 }
 
 /// Reads the status and the headers of a response.
-async fn head(stream: &mut TcpStream) -> String {
+async fn head(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await.unwrap());
@@ -104,13 +112,18 @@ fn status_in(head: &str) -> u16 {
 /// Reads the status and the body of the last response of a connection.
 async fn body_of(mut stream: TcpStream) -> (u16, String) {
     let status = status_in(&head(&mut stream).await);
+    (status, body(stream).await)
+}
+
+/// Reads the body of the last response of a connection, which is not chunked.
+async fn body(mut stream: impl AsyncRead + Unpin) -> String {
     let mut text = String::new();
     stream.read_to_string(&mut text).await.unwrap();
-    (status, text)
+    text
 }
 
 /// Reads a chunk of a response.
-async fn chunk(stream: &mut TcpStream) -> String {
+async fn chunk(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut size = Vec::new();
     while !size.ends_with(b"\r\n") {
         size.push(stream.read_u8().await.unwrap());
