@@ -308,7 +308,8 @@ pub(crate) fn brief(report: &Report, webhook: &str, reason: &str) -> String {
         return format!("connection refused at {address}");
     }
     // Go's error starts with the request, followed by the cause.
-    cut(error.split_once("\": ").map_or(error, |(_, cause)| cause), MAX_REASON)
+    let cause = error.split_once("\": ").filter(|_| error.starts_with("Post "));
+    cut(cause.map_or(error, |(_, cause)| cause), MAX_REASON)
 }
 
 #[cfg(test)]

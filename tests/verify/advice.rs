@@ -110,7 +110,7 @@ async fn webhook_that_never_responds_has_its_url_and_the_common_causes() {
     let text = ends_with(&stage.verify(&arguments).await, 6);
     let warning = format!(
         "warning: c/w.example.com: the webhook did not return a valid response to any call at {}: the server could not \
-         find the requested resource\n  = help: common causes: (1) the path in clientConfig is missing or wrong;",
+         find the requested resource (HTTP status 404, the response begins with: Not Found)\n  = help: common causes: (1) the path in clientConfig is missing or wrong;",
         stage.fake.url()
     );
     assert!(text.contains(&warning), "{text}");

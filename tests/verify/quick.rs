@@ -38,6 +38,37 @@ async fn quick_run_finds_a_patch_that_does_not_apply_to_objects_without_labels()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn verdict_on_a_failing_webhook_has_the_http_status_and_the_start_of_the_body() {
+    let stage = Stage::with("raw: {status: 500, json: {error: 'boom; no \"a\": b'}}").await;
+    let cause = r#"could not be checked: an error on the server ("unknown") has prevented the request from succeeding (HTTP status 500, the response begins with: {"error":"boom; no \"a\": b"})"#;
+    for selected in [&["--quick"][..], &["--check", "V01"]] {
+        let arguments = [&["-c", "configuration.yaml", "-f", "pods.yaml"][..], selected].concat();
+        let text = ends_with(&stage.verify(&arguments).await, 6);
+        assert!(text.starts_with(&format!("c/w.example.com: {cause}\n")), "{text}");
+    }
+    // The body may quote the values of a Secret.
+    let mut secrets = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+    secrets["rules"][0]["resources"] = json!(["secrets"]);
+    stage.write("secrets.yaml", &[configuration("MutatingWebhookConfiguration", "c", &[secrets])]);
+    stage.write("secret.yaml", &[json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}})]);
+    let text = ends_with(&stage.verify(&["-c", "secrets.yaml", "-f", "secret.yaml", "--quick"]).await, 6);
+    assert!(text.contains("succeeding (HTTP status 500)\n") && !text.contains("boom"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn valid_response_to_some_calls_keeps_the_body_of_the_others_in_one_remark() {
+    let stage = Stage::with(
+        "when: {if: {equals: {/metadata/name: bare}}, then: {raw: {status: 500, json: {error: 'a; b'}}}, otherwise: allow}",
+    )
+    .await;
+    let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01"];
+    let text = ends_with(&stage.verify(&arguments).await, 6);
+    let expected =
+        "(HTTP status 500, the response begins with: {\"error\":\"a; b\"})\n  = help: --check V22 examines";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn quick_run_for_all_kinds_makes_fewer_than_18_calls_per_object() {
     let stage = Stage::with("mutate: [{set: {/metadata/labels/mine: 'yes'}}]").await;
     let mut wide = entry("w", &stage.fake.url(), stage.fake.ca_bundle());

@@ -44,6 +44,16 @@ async fn v22_names_the_field_and_the_object() {
 }
 
 #[tokio::test]
+async fn v22_shows_the_start_of_the_body_of_an_http_error() {
+    let check = verify("V22", vec![TestedWebhook::mutating("raw: {status: 500, json: {error: boom}}")]).await;
+    let finding = &check.findings[0];
+    let body = "; the response begins with: {\"error\":\"boom\"}";
+    assert!(finding.message.ends_with(&format!("the HTTP status is 500, not 200{body}")), "{finding:#?}");
+    let undecodable = "returns HTTP 500 instead of a review that denies the request";
+    assert!(finding.consequences[0].message.ends_with(undecodable), "{finding:#?}");
+}
+
+#[tokio::test]
 async fn v22_looks_at_denials() {
     let check = verify("V22", vec![TestedWebhook::validating("sequence: [allow, deny]")]).await;
     passes(&check);

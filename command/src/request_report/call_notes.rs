@@ -3,10 +3,10 @@
 use harness::config::{Webhook, WebhookTarget};
 use harness::event::{CallResult, Called};
 use harness::server::{ApiServer, UnknownField};
+use harness::verify::failed_call::{self, failed_status};
 use harness::verify::is_timeout;
 use harness::verify::similar_name::most_similar;
 use output::one_line;
-use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::patch_advice::patch_advice;
@@ -19,9 +19,6 @@ const MAX_FIELDS: usize = 5;
 
 /// The maximum number of characters of the path of a field.
 const MAX_PATH: usize = 200;
-
-/// The maximum number of characters of a response body in a remark.
-const MAX_BODY: usize = 300;
 
 /// Returns the remarks about a call to `webhook`: the path that an HTTP error belongs to, a response without `allowed`,
 /// and fields that the patch sets and the API server drops.
@@ -76,37 +73,9 @@ fn redirect(called: &Called, webhook: &Webhook) -> Option<String> {
     })
 }
 
-/// Returns the HTTP status of a failed call, unless the status is successful.
-fn failed_status(called: &Called) -> Option<u16> {
-    let is_failed = matches!(called.result, CallResult::Failed { .. });
-    called.http_status.filter(|status| is_failed && !(200..=206).contains(status))
-}
-
-/// Returns the start of the body of an HTTP error, or of a response that is not JSON, without control characters.
-///
-/// Returns `None` if the message of the failure contains the body.
-///
-/// kube-apiserver's message contains only bodies whose content type is text, and not for every status.
+/// Returns the start of the body as [`failed_call::error_body`] does, safe to print on a terminal.
 pub(crate) fn error_body(called: &Called) -> Option<String> {
-    let CallResult::Failed { failure, .. } = &called.result else { return None };
-    let body = &called.reply.as_ref()?.body;
-    if failed_status(called).is_none() && serde_json::from_slice::<IgnoredAny>(body).is_ok() {
-        return None;
-    }
-    let text = String::from_utf8_lossy(body.get(..4 * MAX_BODY).unwrap_or(body));
-    let text = text.trim();
-    let start: String = text.chars().take(MAX_BODY).collect();
-    let escaped = one_line(&start).into_owned();
-    // The message contains the body as a quoted string.
-    let quoted = escaped.replace('"', "\\\"");
-    if start.is_empty() || [&start, &escaped, &quoted].iter().any(|text| failure.reason.contains(*text)) {
-        return None;
-    }
-    Some(if start.len() < text.len() || text.len() < body.len() && body.len() > 4 * MAX_BODY {
-        escaped + "\u{2026}"
-    } else {
-        escaped
-    })
+    failed_call::error_body(called).map(|body| one_line(&body).into_owned())
 }
 
 /// The fields of a response.

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use super::call_recorder::{CallRecorder, Connector, Direct, Exchange, Exchanges, RecordingCaller};
 use super::turn::Turn;
-use super::{plugins, reasons, shape, stored};
+use super::{failed_call, plugins, reasons, shape, stored};
 
 /// The interval between calls of a webhook that has not recovered.
 const RECOVERY_PERIOD: Duration = Duration::from_millis(100);
@@ -111,7 +111,8 @@ pub struct Outcome {
     pub object: Option<Value>,
     /// The reason why the request was rejected; `None` if it was admitted.
     pub refusal: Option<Rejection>,
-    /// The events that the dispatcher recorded.
+    /// The events that the dispatcher recorded. The reasons of failed calls also contain the HTTP status and the start of
+    /// the body.
     pub record: Record,
     /// The exchanges with webhooks, in order.
     pub exchanges: Vec<Exchange>,
@@ -128,7 +129,7 @@ pub enum Verdict<'a> {
     Admitted,
     /// A webhook denied the request.
     Denied(&'a Status),
-    /// A webhook failed; contains the reason from kube-apiserver's message.
+    /// A webhook failed; contains the reason from kube-apiserver's message, the HTTP status, and the start of the body.
     Failed(&'a str),
     /// The server failed the request regardless of `failurePolicy`, for example because a patch does not apply.
     ServerError(&'a Status),
@@ -259,12 +260,15 @@ impl Environment {
             stored::prepare(run.attributes_mut(), &self.cluster_fixture);
             done = dispatcher.validate(&mut run, &chain).await;
         }
+        let object = object.or_else(|| run.take_object());
+        let mut record = run.record;
+        failed_call::add_responses(&mut record, request.resource.resource == "secrets");
         let outcome = Outcome {
             webhook_set: webhook_set.clone(),
             request: request.clone(),
-            object: object.or_else(|| run.take_object()),
+            object,
             refusal: done.err(),
-            record: run.record,
+            record,
             exchanges: exchanges.take(),
         };
         self.count(&outcome);

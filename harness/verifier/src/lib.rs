@@ -45,6 +45,7 @@ pub mod driver;
 pub mod environment;
 mod exercised;
 mod explanations;
+pub mod failed_call;
 mod finding_log;
 mod interaction;
 pub mod lint;

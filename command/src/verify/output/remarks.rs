@@ -64,16 +64,13 @@ pub(super) fn limits(report: &Report) -> Vec<Remark> {
     for (webhook, reason) in report.unanswered() {
         remarks.push(unanswered(report, webhook, reason));
     }
-    let mut remark = |severity: Severity, text: &str| remarks.push(Remark::new(severity, text));
     for (webhook, count, reason) in report.invalid_responses() {
         let count = several(count, "call");
         let cause = brief(report, webhook, reason);
         let has_run = report.checks.iter().any(|check| check.id == ENVELOPE && check.skipped.is_none());
-        let help = if has_run { "" } else { "; --check V22 examines the responses" };
-        remark(
-            Severity::Warning,
-            &format!("{webhook}: {count} did not return a valid response: {cause}{help}"),
-        );
+        let help = if has_run { Vec::new() } else { vec!["--check V22 examines the responses".to_owned()] };
+        let message = format!("{webhook}: {count} did not return a valid response: {cause}");
+        remarks.push(Remark { severity: Severity::Warning, message, help });
     }
     remarks
         .extend(report.failed_calls().map(|(webhook, count, reason)| failed(report, webhook, count, reason)));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use kubernetes_admission::caller::Reply;
 use kubernetes_admission::event::Called;
 use kubernetes_types::json::at;
 use serde_json::Value;
@@ -11,6 +12,7 @@ use crate::call_recorder::Exchange;
 use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::comparison::Difference;
 use crate::environment::Outcome;
+use crate::failed_call;
 use crate::object_probe::ObjectProbe;
 
 pub(super) const CHECK: Check = Check {
@@ -70,12 +72,18 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let mut violations = Vec::new();
     let mut faults = faults(&exchange.review, reply.status, &reply.body);
     if reply.status != 200 {
-        let message = format!("the HTTP status is {}, not 200", reply.status);
+        let message = format!("the HTTP status is {}, not 200{}", reply.status, body_of(reply, object_probe));
         faults.insert(0, Fault { kind: "HTTP status", message, difference: None });
     }
     violations.extend(faults.into_iter().map(|fault| violation(&path, fault, &outcome)));
     violations.extend(on_the_error_path(object_probe, called, &outcome).await);
     Ok(violations)
+}
+
+/// Returns the start of the body of an HTTP error as a part of a message; empty if the object is a Secret.
+fn body_of(reply: &Reply, object_probe: &ObjectProbe<'_>) -> String {
+    let is_secret = object_probe.request.resource.resource == "secrets";
+    if is_secret { String::new() } else { failed_call::response_start(reply) }
 }
 
 /// Returns the situation in which the webhook sent a response, according to `response.allowed`.
@@ -106,9 +114,10 @@ async fn on_the_error_path(
         // The API server does not read the review in this case, and failurePolicy applies.
         Ok(reply) if reply.status != 200 => {
             let kind = format!("HTTP status {path}");
+            // The body differs between webhooks of one cause, which are one finding.
+            let status = reply.status;
             let message = format!(
-                "{told}, the webhook returns HTTP {} instead of a review that denies the request",
-                reply.status
+                "{told}, the webhook returns HTTP {status} instead of a review that denies the request"
             );
             let violation = undecodable(Violation::new(kind, message), &exchange);
             let steps = [with_exchange(outcome, exchange.clone())];
