@@ -104,17 +104,20 @@ pub(crate) fn webhooks() -> Vec<TestedWebhook> {
     webhooks
 }
 
-/// Returns the kinds of findings of all checks other than notes, by check.
+/// Returns the kinds of findings of all checks, by check, without notes that the table does not list.
 async fn found(tested: &TestedWebhook) -> BTreeMap<String, Vec<String>> {
     let (_fake, configuration) = tested.start("a").await;
     let report = run_checks(checks::ALL, &[configuration], pods(), Settings::default(), &[]).await;
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for check in report.checks {
-        let grave = check.findings.iter().filter(|finding| finding.severity > Severity::Note);
-        for finding in grave {
-            found.entry(check.id.clone()).or_default().push(finding.kind.clone());
-            for consequence in finding.consequences.iter().filter(|it| it.severity > Severity::Note) {
-                found.entry(consequence.check.clone()).or_default().push(consequence.kind.clone());
+        for finding in &check.findings {
+            let own = (&check.id, &finding.kind, finding.severity);
+            let consequences = finding.consequences.iter().map(|it| (&it.check, &it.kind, it.severity));
+            for (id, kind, severity) in [own].into_iter().chain(consequences) {
+                let is_listed = tested.finds.get(id).is_some_and(|kinds| kinds.contains(kind));
+                if severity > Severity::Note || is_listed {
+                    found.entry(id.clone()).or_default().push(kind.clone());
+                }
             }
         }
     }

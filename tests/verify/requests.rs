@@ -3,7 +3,7 @@
 use harness::verify::Severity;
 use harness::verify::report::Tally;
 
-use super::environment::{TestedWebhook, finds, kinds, passes, verdict, verify};
+use super::environment::{TestedWebhook, finds, kinds, passes, pods, verdict, verify, verify_objects};
 
 /// Returns a behavior that applies `then` if the object cannot be read.
 fn unreadable(then: &str) -> String {
@@ -54,6 +54,20 @@ async fn v22_shows_the_start_of_the_body_of_an_http_error() {
 }
 
 #[tokio::test]
+async fn v22_warns_about_an_undecodable_object_only_if_the_webhook_stops_or_hangs() {
+    // The first two calls are the creation and the undecodable object.
+    for (behavior, severity) in [
+        (unreadable("{bad-response: closed}"), Severity::Note),
+        ("first: {calls: 1, of: allow, then: {bad-response: closed}}".to_owned(), Severity::Warning),
+    ] {
+        let pod = pods().swap_remove(0);
+        let check = verify_objects("V22", vec![TestedWebhook::validating(&behavior)], vec![pod], &[]).await;
+        let finding = check.findings.iter().find(|it| it.kind.starts_with("no response"));
+        assert_eq!(finding.map(|finding| finding.severity), Some(severity), "{check:#?}");
+    }
+}
+
+#[tokio::test]
 async fn v22_looks_at_denials() {
     let check = verify("V22", vec![TestedWebhook::validating("sequence: [allow, deny]")]).await;
     passes(&check);
@@ -61,14 +75,14 @@ async fn v22_looks_at_denials() {
 
 #[tokio::test]
 async fn v22_finds_errors_in_responses_to_undecodable_objects() {
-    for (then, expected, severity) in [
-        ("{bad-response: wrong-uid}", "uid when it cannot decode the object", Severity::Warning),
-        ("{bad-response: closed}", "no response when it cannot decode the object", Severity::Warning),
-        ("{bad-response: {status: 500}}", "HTTP status when it cannot decode the object", Severity::Note),
+    for (then, expected) in [
+        ("{bad-response: wrong-uid}", "uid when it cannot decode the object"),
+        ("{bad-response: closed}", "no response when it cannot decode the object"),
+        ("{bad-response: {status: 500}}", "HTTP status when it cannot decode the object"),
     ] {
         let check = verify("V22", vec![TestedWebhook::validating(&unreadable(then))]).await;
         finds(&check, &[expected]);
-        assert_eq!(check.findings[0].severity, severity);
+        assert_eq!(check.findings[0].severity, Severity::Note);
         // The advice is about the error path.
         assert!(
             check.why_of(&check.findings[0]).contains("does not send"),

@@ -8,6 +8,7 @@ use kubernetes_admission::event::Called;
 use kubernetes_types::json::at;
 use serde_json::Value;
 
+use super::typical_request::is_late;
 use crate::call_recorder::Exchange;
 use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::comparison::Difference;
@@ -23,7 +24,9 @@ pub(super) const CHECK: Check = Check {
     why: "kube-apiserver rejects a response whose apiVersion or kind differs from the request's, or whose \
           uid is not the request's, and treats a missing `allowed` as a denial without explanation. Often \
           only the error path is incomplete, and it is not tested until the webhook receives the first \
-          object that it cannot decode.",
+          object that it cannot decode. Because kube-apiserver does not send the undecodable object of this check, \
+          a finding about it is a note; if the webhook then hangs or does not answer the next review, it is a \
+          warning.",
     help: "Copy apiVersion, kind, and uid from the request into every response, and set allowed, also on \
            errors.",
     source: "Dynamic Admission Control, Response; apiserver VerifyAdmissionResponse; hashicorp/vault-k8s#363",
@@ -107,9 +110,14 @@ async fn on_the_error_path(
     let Path { kind: path, message: told } = CANNOT_READ;
     match &exchange.reply {
         Err(error) => {
+            // The process may have ended, or the next review may wait for this one.
+            let (alone, request) = (object_probe.alone(), object_probe.request);
+            let is_stuck =
+                is_late(error) || object_probe.outcome_again(&alone, request).await.failure().is_some();
             let message = format!("{told}, the webhook does not respond: {error}");
-            let violation = Violation::new(format!("no response {path}"), message);
-            vec![undecodable(violation, &exchange).with_steps([with_exchange(outcome, exchange)])]
+            let violation = undecodable(Violation::new(format!("no response {path}"), message), &exchange);
+            let severity = if is_stuck { Severity::Warning } else { Severity::Note };
+            vec![violation.with_severity(severity).with_steps([with_exchange(outcome, exchange)])]
         }
         // The API server does not read the review in this case, and failurePolicy applies.
         Ok(reply) if reply.status != 200 => {
@@ -120,8 +128,7 @@ async fn on_the_error_path(
                 "{told}, the webhook returns HTTP {status} instead of a review that denies the request"
             );
             let violation = undecodable(Violation::new(kind, message), &exchange);
-            let steps = [with_exchange(outcome, exchange.clone())];
-            vec![violation.with_steps(steps).with_severity(Severity::Note)]
+            vec![violation.with_steps([with_exchange(outcome, exchange.clone())])]
         }
         Ok(reply) => {
             let faults = faults(&exchange.review, reply.status, &reply.body);
@@ -157,16 +164,17 @@ fn help_on_the_error_path(kind: &str) -> &'static str {
     }
 }
 
-/// Marks a violation as a response to an object that kube-apiserver does not currently send.
+/// Marks a violation as a response to an object that no API server sends, which makes it a note.
 fn undecodable(violation: Violation, exchange: &Exchange) -> Violation {
     let review: Value = serde_json::from_slice(&exchange.review).unwrap_or_default();
     violation
         .with_sent(review.pointer(sent_object(&review)).cloned())
-        .with_severity(Severity::Warning)
+        .with_severity(Severity::Note)
         .with_why(
-            "kube-apiserver validates the types of built-in objects before it calls webhooks, so it does not send \
-             this object. A webhook receives an object that it cannot decode when a later Kubernetes release changes \
-             a type, or when a CustomResourceDefinition allows other types. Without a complete response, \
+            "kube-apiserver validates the type of metadata before it calls webhooks, so it does not send this object, \
+             and this finding is a note. It is a warning if the webhook hangs or does not answer the next review. The \
+             same code responds to objects that a webhook receives but cannot decode: a later Kubernetes release may \
+             change a type, and a CustomResourceDefinition may allow other types. Without a complete response, \
              failurePolicy applies, and the client does not see the reason.",
         )
         .with_help(

@@ -28,7 +28,9 @@ pub(super) const CHECK: Check = Check {
     why: "Everyone who reaches the port can send anything: scanners, health checks of load balancers, a \
           person with curl. A webhook that panics, hangs, or allows input that it could not read will do \
           the same on the first review that a future version encodes differently. If its process ends, \
-          every write that it matches fails until it is back.",
+          every write that it matches fails until it is back. Because no API server sends these inputs, the \
+          response to one is a note. If the webhook hangs or responds differently afterward, the finding is a \
+          warning; if it no longer responds, it is an error.",
     help: "Return status 400 for a body that you cannot decode, and handle all errors and panics in the handler.",
     source: "kubernetes-sigs/controller-runtime pkg/webhook/admission/http.go, which answers 200 with a \
              review that \
@@ -50,8 +52,8 @@ struct Malformed {
     method: Method,
     content_type: &'static str,
     body: Option<Bytes>,
-    /// The severity if the webhook responds with status 200 without a denial; `None` if this response is correct.
-    pass: Option<Severity>,
+    /// Whether a response with status 200 must deny the request.
+    must_deny: bool,
 }
 
 async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
@@ -108,12 +110,12 @@ fn combined(faults: &[(&'static str, Fault)]) -> Option<Violation> {
 }
 
 fn malformed(review: &Bytes) -> Vec<Malformed> {
-    let body = |what, body: Bytes, pass| Malformed {
+    let body = |what, body: Bytes, must_deny| Malformed {
         what,
         method: Method::POST,
         content_type: JSON,
         body: Some(body),
-        pass,
+        must_deny,
     };
     let text = |value: &Value| Bytes::from(value.to_string());
     let envelope: Value = serde_json::from_slice(review).unwrap_or_default();
@@ -122,24 +124,18 @@ fn malformed(review: &Bytes) -> Vec<Malformed> {
     set(&mut unknown, &["apiVersion"], "admission.k8s.io/v0admit");
     let other =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "b"}});
-    let unreadable = Some(Severity::Warning);
     vec![
-        body("text that is not JSON", Bytes::from_static(b"this is no JSON"), unreadable),
-        body("an empty body", Bytes::new(), unreadable),
-        body("a truncated review", review.slice(..review.len() / 2), unreadable),
-        body("an object of another kind", text(&other), unreadable),
-        // API servers do not send this, and frameworks that decode it pass it to the webhook's handler.
-        body(
-            "a review without a request",
-            text(&json!({"apiVersion": api_version, "kind": kind})),
-            Some(Severity::Note),
-        ),
+        body("text that is not JSON", Bytes::from_static(b"this is no JSON"), true),
+        body("an empty body", Bytes::new(), true),
+        body("a truncated review", review.slice(..review.len() / 2), true),
+        body("an object of another kind", text(&other), true),
+        body("a review without a request", text(&json!({"apiVersion": api_version, "kind": kind})), true),
         // V23 checks whether the webhook denies this review.
-        body("a review of an unknown version", text(&unknown), None),
-        Malformed { what: "a GET", method: Method::GET, content_type: "", body: None, pass: None },
+        body("a review of an unknown version", text(&unknown), false),
+        Malformed { what: "a GET", method: Method::GET, content_type: "", body: None, must_deny: false },
         Malformed {
             content_type: "text/plain",
-            ..body("a review with another Content-Type", review.clone(), None)
+            ..body("a review with another Content-Type", review.clone(), false)
         },
     ]
 }
@@ -163,7 +159,7 @@ async fn send(webhook_probe: &WebhookProbe<'_>, malformed: &Malformed) -> (Excha
             patience: webhook.timeout,
         })
         .await;
-    let fault = judge(&reply, &malformed.method, malformed.pass);
+    let fault = judge(&reply, &malformed.method, malformed.must_deny);
     let review = malformed.body.clone().unwrap_or_default();
     let direct = Direct { webhook: Arc::clone(&webhook.id), method: malformed.method.clone(), content_type };
     let (took, redirects_and_retries) = (started.elapsed(), Vec::new());
@@ -180,7 +176,7 @@ async fn send(webhook_probe: &WebhookProbe<'_>, malformed: &Malformed) -> (Excha
     )
 }
 
-fn judge(reply: &Result<Reply, CallError>, method: &Method, pass: Option<Severity>) -> Option<Fault> {
+fn judge(reply: &Result<Reply, CallError>, method: &Method, must_deny: bool) -> Option<Fault> {
     let reply = match reply {
         Ok(reply) => reply,
         Err(error) if typical_request::is_late(error) => {
@@ -188,7 +184,7 @@ fn judge(reply: &Result<Reply, CallError>, method: &Method, pass: Option<Severit
         }
         Err(error) => {
             let text = format!("the webhook closes the connection, as after a panic: {error}");
-            return Some(("closes the connection", text, Severity::Warning));
+            return Some(("closes the connection", text, Severity::Note));
         }
     };
     let status = reply.status;
@@ -199,13 +195,14 @@ fn judge(reply: &Result<Reply, CallError>, method: &Method, pass: Option<Severit
             let text = format!("the webhook returns HTTP status {status} instead of a 4xx");
             Some((HTTP_STATUS, text, Severity::Note))
         }
-        200..=299 => {
-            let severity = pass?;
+        200..=299 if must_deny => {
             let response = webhook_response::response(reply);
             match response.map(|response| at(&response, &["allowed"]).as_bool()) {
-                Some(Some(true)) => {
-                    Some(("allows", "the webhook allows what it cannot have understood".to_owned(), severity))
-                }
+                Some(Some(true)) => Some((
+                    "allows",
+                    "the webhook allows what it cannot have understood".to_owned(),
+                    Severity::Note,
+                )),
                 Some(Some(false)) => None,
                 Some(None) | None => {
                     let text = format!(
@@ -251,7 +248,7 @@ mod tests {
     #[track_caller]
     fn check_method(method: &Method, status: u16, body: &str, expected: Option<(&str, Severity)>) {
         let reply = Reply { status, content_type: None, body: Bytes::copy_from_slice(body.as_bytes()) };
-        let fault = judge(&Ok(reply), method, Some(Severity::Warning));
+        let fault = judge(&Ok(reply), method, true);
         assert_eq!(fault.map(|(kind, _, severity)| (kind, severity)), expected, "{status} {body}");
     }
 
@@ -262,7 +259,7 @@ mod tests {
         check_method(&Method::GET, 501, "Unsupported method ('GET')", None);
         check(501, "", Some(("HTTP status", Severity::Note)));
         check(200, r#"{"response": {"uid": "", "allowed": false, "status": {"code": 400}}}"#, None);
-        check(200, r#"{"response": {"allowed": true}}"#, Some(("allows", Severity::Warning)));
+        check(200, r#"{"response": {"allowed": true}}"#, Some(("allows", Severity::Note)));
         check(200, "ok", Some(("HTTP status", Severity::Note)));
         check(500, "", Some(("HTTP status", Severity::Note)));
     }
@@ -295,11 +292,12 @@ mod tests {
 
     #[test]
     fn missing_response_is_a_timeout_or_a_panic() {
-        for (text, expected) in
-            [("Post \"u\": EOF", "closes the connection"), ("Post \"u\": context deadline exceeded", "hangs")]
-        {
-            let fault = judge(&Err(CallError::Transport(text.to_owned())), &Method::POST, None);
-            assert_eq!(fault.map(|(kind, _, _)| kind), Some(expected));
+        for (text, expected) in [
+            ("Post \"u\": EOF", ("closes the connection", Severity::Note)),
+            ("Post \"u\": context deadline exceeded", ("hangs", Severity::Warning)),
+        ] {
+            let fault = judge(&Err(CallError::Transport(text.to_owned())), &Method::POST, false);
+            assert_eq!(fault.map(|(kind, _, severity)| (kind, severity)), Some(expected));
         }
     }
 }
