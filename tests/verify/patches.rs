@@ -50,6 +50,31 @@ async fn v15_finds_a_patch_that_needs_annotations() {
 }
 
 #[tokio::test]
+async fn v15_names_the_operation_the_missing_parent_and_a_similar_field() {
+    for (operation, expected) in [
+        (
+            "{op: replace, path: /metadata/label/team, value: blue}",
+            "The patch operation (`replace`) replaces /metadata/label/team: the object does not have /metadata/label \
+             (did you mean /metadata/labels?).",
+        ),
+        (
+            "{op: add, path: /spec/volume/-, value: {name: a}}",
+            "The patch operation (`add`) writes /spec/volume/-: the object does not have /spec/volume (did you mean \
+             /spec/volumes?).",
+        ),
+        (
+            "{op: add, path: /metadata/annotations/a, value: b}",
+            "The patch operation (`add`) writes /metadata/annotations/a: the object does not have \
+             /metadata/annotations; if the map is missing, first add it with the value {}, or add it with its content.",
+        ),
+    ] {
+        let patch = format!("patch: {{operations: [{operation}]}}");
+        let check = verify("V15", vec![TestedWebhook::mutating(&patch)]).await;
+        assert_eq!(check.help_of(&check.findings[0]), expected, "{operation}");
+    }
+}
+
+#[tokio::test]
 async fn v15_finds_a_webhook_that_fails_without_volumes() {
     let behavior = "when: {if: {absent: /spec/volumes}, then: {bad-response: {status: 500}}}";
     let check = verify("V15", vec![TestedWebhook::mutating(behavior)]).await;

@@ -254,7 +254,7 @@ impl Lint {
                 kind: found.kind,
                 message: found.message,
                 why: found.why,
-                help: quoting.map_or(Cow::Borrowed(found.help), |help| Cow::Owned(sentence(&help))),
+                help: quoting.map_or(found.help, |help| Cow::Owned(sentence(&help))),
                 page: page(found.check),
                 source,
                 accepted: None,

@@ -5,11 +5,11 @@ use harness::event::{CallResult, Called};
 use harness::server::{ApiServer, UnknownField};
 use harness::verify::failed_call::{self, failed_status};
 use harness::verify::is_timeout;
+use harness::verify::patch_advice::patch_advice;
 use harness::verify::similar_name::most_similar;
 use output::one_line;
 use serde_json::Value;
 
-use super::patch_advice::patch_advice;
 use super::response_advice::denial_advice;
 use super::steps::{patch_alone, shown};
 use crate::diagnostic::several;

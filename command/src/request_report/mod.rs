@@ -10,7 +10,6 @@ mod invalid_object;
 pub(super) mod json;
 mod kubectl;
 pub(crate) mod line;
-mod patch_advice;
 pub(super) mod people;
 mod policies;
 pub(crate) mod question;

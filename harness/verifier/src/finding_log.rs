@@ -1,5 +1,6 @@
 //! Counts the observations of probes in bounded memory, regardless of the size of the corpus.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -321,7 +322,7 @@ impl ViolationGroup {
             },
             request: None,
             why: why.map(str::to_owned),
-            help: help.map(str::to_owned),
+            help: help.map(Cow::into_owned),
             consequences: Vec::new(),
             requests: made.chain(requests).collect(),
             steps: steps.iter().flat_map(steps_of).chain(direct).collect(),

@@ -55,6 +55,7 @@ pub mod merge;
 pub mod object_probe;
 pub mod other_webhooks;
 mod pair_trial;
+pub mod patch_advice;
 mod plan;
 mod plugins;
 mod policies;

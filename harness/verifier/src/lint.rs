@@ -3,6 +3,7 @@
 //! The static checks are the configuration checks that [`super::run`] starts with, and the `L` checks, which read
 //! manifests, including configurations that cannot be decoded, and admission policies.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ pub struct LintFinding {
     /// The reason why the finding matters.
     pub why: &'static str,
     /// The advice on how to fix the finding.
-    pub help: &'static str,
+    pub help: Cow<'static, str>,
 }
 
 /// A check that could not be run on a configuration or webhook.
@@ -413,6 +414,6 @@ fn found(
         kind,
         message,
         why: why.unwrap_or(check.why),
-        help: help.unwrap_or(check.help),
+        help: help.unwrap_or(check.help.into()),
     }
 }

@@ -1,5 +1,6 @@
 //! Defines the results of checks: violations, and the reasons why a check was not run.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -124,7 +125,7 @@ pub struct Violation {
     /// The reason why the violation matters, if it differs from the reason of the check.
     pub why: Option<&'static str>,
     /// The advice on how to fix the violation, if it differs from the advice of the check.
-    pub help: Option<&'static str>,
+    pub help: Option<Cow<'static, str>>,
     /// The invalid field in the webhook's entry, such as `rules[0].scope`.
     ///
     /// Empty if the violation is about the whole entry, or if the check is not static.
@@ -237,8 +238,8 @@ impl Violation {
 
     /// Sets the advice on how to fix the violation. Overrides the advice of the check.
     #[must_use]
-    pub fn with_help(mut self, help: &'static str) -> Self {
-        self.help = Some(help);
+    pub fn with_help(mut self, help: impl Into<Cow<'static, str>>) -> Self {
+        self.help = Some(help.into());
         self
     }
 

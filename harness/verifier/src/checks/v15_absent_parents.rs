@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
+use crate::patch_advice::patch_advice;
 use crate::shape::{self, pod_spec};
 
 pub(super) const CHECK: Check = Check {
@@ -90,7 +91,12 @@ fn judge(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
             return None;
         }
     };
-    Some(Violation::new(kind, message).with_steps([Arc::clone(outcome)]))
+    let violation = Violation::new(kind, message).with_steps([Arc::clone(outcome)]);
+    let Some(mut advice) = outcome.calls().find_map(patch_advice) else { return Some(violation) };
+    if let Some(first) = advice.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    Some(violation.with_help(advice + "."))
 }
 
 /// Returns JSON pointers to the optional fields of `object` with their names. Later list items come first.

@@ -2,13 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use harness::event::{CallResult, Called};
-use harness::patch::Patch;
-use harness::verify::similar_name::most_similar;
+use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_admission::event::{CallResult, Called};
+use kubernetes_admission::patch::Patch;
+use kubernetes_types::schema::Type;
 use serde_json::Value;
 
-use super::call_notes::cut;
-use super::steps::shown;
+use super::similar_name::most_similar;
 
 /// The operations of a JSON patch.
 const OPERATIONS: [&str; 6] = ["add", "remove", "replace", "move", "copy", "test"];
@@ -25,11 +25,13 @@ const MAX_TEXT: usize = 100;
 /// Explains the first operation in the patch of a call that the server could not apply.
 ///
 /// Returns `None` if the call has another result, or if all operations can be applied.
-pub(super) fn patch_advice(called: &Called) -> Option<String> {
+pub fn patch_advice(called: &Called) -> Option<String> {
     let CallResult::ServerError { .. } = &called.result else { return None };
     let review: Value = serde_json::from_slice(&called.reply.as_ref()?.body).ok()?;
     let patch = STANDARD.decode(review.pointer("/response/patch")?.as_str()?).ok()?;
-    advice(Patch::decode(&patch).ok()?.operations(), &shown(called)?)
+    let asked: Value = serde_json::from_slice(&called.review).ok()?;
+    let object = asked.pointer("/request/object").filter(|object| !object.is_null())?;
+    advice(Patch::decode(&patch).ok()?.operations(), object)
 }
 
 /// Explains the first operation that cannot be applied to `object`.
@@ -140,7 +142,7 @@ impl FailedOperation<'_> {
         for (index, name) in parents.iter().enumerate() {
             let child = now.pointer(&format!("/{name}")).filter(|child| !child.is_null());
             let Some(child) = child else {
-                return Some(missing(writes, now, &parent, &names, index));
+                return Some(self.missing(writes, now, &parent, &names, index));
             };
             parent = format!("{parent}/{name}");
             if !child.is_object() && !child.is_array() {
@@ -172,51 +174,64 @@ impl FailedOperation<'_> {
     fn missing_member(&self, path: &str) -> String {
         let lacks = format!("the object does not have {}", short(path));
         let similar = path.rsplit_once('/').and_then(|(parent, name)| {
-            let members = self.object.pointer(parent)?.as_object()?;
-            let similar = most_similar(name, members.keys().map(String::as_str))?;
-            Some(format!(" (did you mean {parent}/{similar}?)"))
+            Some(format!(" (did you mean {parent}/{}?)", self.similar_member(parent, name)?))
         });
         format!("{lacks}{}", similar.unwrap_or_default())
     }
-}
 
-/// Explains that `now`, the value at `parent`, does not have the member `names[index]` that the path goes through.
-fn missing(writes: bool, now: &Value, parent: &str, names: &[&str], index: usize) -> String {
-    let name = names.get(index).copied().unwrap_or_default();
-    let missing = format!("{parent}/{name}");
-    let lacks = format!("the object does not have {}", short(&missing));
-    let rest = names.get(index..).unwrap_or_default();
-    // A prefix of a key is a domain.
-    let is_key = |map: &str, key: &[&str]| {
-        MAPS.contains(&map) && key.len() > 1 && key.iter().any(|part| part.contains('.'))
-    };
-    let map = names.get(index.saturating_sub(1)).copied().filter(|_| index > 0).unwrap_or_default();
-    if is_key(map, rest) {
-        let key = rest.join("~1");
-        return format!("{lacks}; a slash in a key is written as ~1: {parent}/{}", short(&key));
-    }
-    if let Some(items) = now.as_array() {
-        return format!("{lacks}, because {parent} {}", items_of(items));
-    }
-    let members = now.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
-    if let Some(similar) = most_similar(name, members) {
-        return format!("{lacks} (did you mean {parent}/{similar}?)");
-    }
-    if !writes {
-        return format!("{lacks}; {ONLY_IF_PRESENT}");
-    }
-    let child = rest.get(1).copied().unwrap_or_default();
-    let is_item = child == "-" || !child.is_empty() && child.bytes().all(|byte| byte.is_ascii_digit());
-    let (what, empty) = if is_item { ("list", "[]") } else { ("map", "{}") };
-    let escape = match rest.get(1..) {
-        Some(key) if is_key(name, key) => {
-            format!("; a slash in a key is written as ~1: {}/{}", short(&missing), short(&key.join("~1")))
+    /// Explains that `now`, the value at `parent`, does not have the member `names[index]` that the path goes through.
+    fn missing(&self, writes: bool, now: &Value, parent: &str, names: &[&str], index: usize) -> String {
+        let name = names.get(index).copied().unwrap_or_default();
+        let missing = format!("{parent}/{name}");
+        let lacks = format!("the object does not have {}", short(&missing));
+        let rest = names.get(index..).unwrap_or_default();
+        // A prefix of a key is a domain.
+        let is_key = |map: &str, key: &[&str]| {
+            MAPS.contains(&map) && key.len() > 1 && key.iter().any(|part| part.contains('.'))
+        };
+        let map = names.get(index.saturating_sub(1)).copied().filter(|_| index > 0).unwrap_or_default();
+        if is_key(map, rest) {
+            let key = rest.join("~1");
+            return format!("{lacks}; a slash in a key is written as ~1: {parent}/{}", short(&key));
         }
-        _ => String::new(),
-    };
-    format!(
-        "{lacks}; if the {what} is missing, first add it with the value {empty}, or add it with its content{escape}"
-    )
+        if let Some(items) = now.as_array() {
+            return format!("{lacks}, because {parent} {}", items_of(items));
+        }
+        if let Some(similar) = self.similar_member(parent, name) {
+            return format!("{lacks} (did you mean {parent}/{similar}?)");
+        }
+        if !writes {
+            return format!("{lacks}; {ONLY_IF_PRESENT}");
+        }
+        let child = rest.get(1).copied().unwrap_or_default();
+        let is_item = child == "-" || !child.is_empty() && child.bytes().all(|byte| byte.is_ascii_digit());
+        let (what, empty) = if is_item { ("list", "[]") } else { ("map", "{}") };
+        let escape = match rest.get(1..) {
+            Some(key) if is_key(name, key) => {
+                format!("; a slash in a key is written as ~1: {}/{}", short(&missing), short(&key.join("~1")))
+            }
+            _ => String::new(),
+        };
+        format!(
+            "{lacks}; if the {what} is missing, first add it with the value {empty}, or add it with its content{escape}"
+        )
+    }
+
+    /// Returns the member of the value at `parent` whose name is similar to `name`, or the field of its type.
+    ///
+    /// Returns `None` if the type has a field with this name.
+    fn similar_member(&self, parent: &str, name: &str) -> Option<&str> {
+        let members = self.object.pointer(parent)?.as_object()?;
+        let of = Type::for_kind(&GroupVersionKind::from_object(self.object));
+        let is_index = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+        let parents = parent.split('/').skip(1);
+        let of = parents.fold(of, |of, name| if is_index(name) { of.item() } else { of.member(name) });
+        let fields = of.names();
+        if fields.contains(&name) {
+            return None;
+        }
+        most_similar(name, members.keys().map(String::as_str).chain(fields))
+    }
 }
 
 /// States how many items a list has.
@@ -228,8 +243,12 @@ fn items_of(items: &[Value]) -> String {
     }
 }
 
+/// Returns `text`, or its first [`MAX_TEXT`] characters and an ellipsis.
 fn short(text: &str) -> String {
-    cut(text, MAX_TEXT)
+    match text.char_indices().nth(MAX_TEXT).and_then(|(end, _)| text.get(..end)) {
+        Some(start) => format!("{start}\u{2026}"),
+        None => text.to_owned(),
+    }
 }
 
 #[cfg(test)]
