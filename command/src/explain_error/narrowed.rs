@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use harness::verify::checks::unknown_metadata_field;
 use regex::Regex;
 
 use super::causes::CAUSES;
@@ -53,7 +54,9 @@ fn of_expression(expression: &str, problem: &str) -> String {
         let is_end = |next: char| next.is_whitespace() || next == ',' || next == '"';
         let key = rest.split(is_end).next().unwrap_or_default();
         let reads = |variable: &str| reads(expression, variable, key);
-        if reads("params") {
+        if let Some(unknown) = unknown_metadata_field(expression, key) {
+            format!("{unknown}; correct the name of the field")
+        } else if reads("params") {
             format!(
                 "the param does not have the field `{key}`, or params is null because the binding has no paramRef; check \
                  `params != null && has(params.{key})` first"
@@ -110,6 +113,11 @@ mod tests {
     fn the_variable_that_lacks_the_key_decides() {
         check("object.data.none == 'a'", "no such key: none", "the expression reads the field `none`, which");
         check("object.data.none == 'a'", "no such key: data", "object is null on DELETE");
+        check(
+            "object.metadata.lables.team == 'a'",
+            "no such key: lables",
+            "metadata does not have a field lables (did you mean labels?); correct the name of the field",
+        );
         check("oldObject.data.a == 'a'", "no such key: data", "oldObject is null on CREATE");
         check("params.data.a == 'a'", "no such key: data", "params is null");
         check(

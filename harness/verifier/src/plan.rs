@@ -100,7 +100,11 @@ impl Plan {
             failed_objects: asked.failed_objects,
             objects: denials.objects,
             denied: denials.reasons,
-            mismatches: if asked.called == 0 { mismatches } else { BTreeMap::new() },
+            mismatches: if asked.called == 0 {
+                checks::with_unknown_fields(mismatches, &subject.webhook, &self.environment.cluster_fixture)
+            } else {
+                BTreeMap::new()
+            },
             selects: subject.webhook.object_selector.keys().map(str::to_owned).collect(),
         }
     }

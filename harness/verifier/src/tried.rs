@@ -142,6 +142,9 @@ pub(super) fn mismatch(
 /// The start of a reason in [`Tried::mismatches`] about a match condition that fails.
 const FAILED: &str = "the match condition";
 
+/// The part of a reason in [`Tried::mismatches`] about a match condition that reads a field that no object has.
+const UNKNOWN_FIELD: &str = " does not have a field ";
+
 /// Returns the name of the condition that decides that the evaluation fails, which may be empty, and the error.
 fn failed_condition(evaluation: &Evaluation) -> Option<(&str, String)> {
     let error = evaluation.error()?;
@@ -273,8 +276,11 @@ fn uncalled(
     let told = told.collect::<Vec<_>>().join(", ");
     let mut text = format!("the webhook was not called for any of {}: {told}", several(objects));
     for (begin, advice) in advice(options) {
-        if reasons.iter().any(|(reason, _)| reason.starts_with(begin)) {
+        if reasons.iter().any(|(reason, _)| reason.starts_with(begin) && !reason.contains(UNKNOWN_FIELD)) {
             let _ = write!(text, "; {advice}");
+        }
+        if begin == FAILED && reasons.iter().any(|(reason, _)| reason.contains(UNKNOWN_FIELD)) {
+            text.push_str("; correct the name of the field");
         }
         // Other objects do not help as long as a condition fails.
         if begin == FAILED && reasons.iter().any(|(reason, _)| has_failed(reason)) {

@@ -338,11 +338,9 @@ impl NoSuchKey<'_> {
     fn violation(&self, request: &Attributes, follows: &str) -> Option<Violation> {
         let Self { field, text, key } = self;
         let (without, help) = match MissingField::new(text, key)? {
-            MissingField::Unknown => {
-                let message = format!(
-                    "the expression reads metadata.{key}, which no object has: it fails with `no such key: {key}`, and \
-                     {follows}"
-                );
+            MissingField::Unknown(unknown) => {
+                let message =
+                    format!("{unknown}: the expression fails with `no such key: {key}`, and {follows}");
                 let violation = Violation::new("reads an unknown field", message).at(field);
                 return Some(violation.with_severity(Severity::Error).with_help(CORRECT_NAME));
             }

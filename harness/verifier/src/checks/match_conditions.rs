@@ -1,5 +1,7 @@
 //! Evaluates match conditions for examples of the matched kinds, without calling webhooks.
 
+use std::collections::BTreeMap;
+
 use kubernetes_admission::attributes::Attributes;
 use kubernetes_admission::conditions::{Condition, Outcome};
 use kubernetes_admission::config::Webhook;
@@ -13,6 +15,7 @@ use super::undefined_fields::MatchedTypes;
 use crate::check::{Severity, Violation};
 use crate::corpus;
 use crate::shape;
+use crate::similar_name::most_similar;
 use crate::stored::update;
 use crate::subject::{Subject, consequence};
 
@@ -68,13 +71,33 @@ fn undefined(webhook: &Webhook, cluster_fixture: &ClusterFixture) -> Vec<Violati
     conditions.flat_map(of_condition).collect()
 }
 
-/// Returns whether the `metadata` of objects has a field `key`.
-fn is_metadata_field(key: &str) -> bool {
-    matches!(Type::for_metadata(), Type::Object(message) if message.member(key).is_some())
+/// Describes the field `key` that the condition `text` of `webhook` reads, if no object that the rules match has it.
+pub(crate) fn unknown_field(
+    webhook: &Webhook,
+    text: &str,
+    key: &str,
+    cluster_fixture: &ClusterFixture,
+) -> Option<String> {
+    let Some(types) = MatchedTypes::new(&webhook.rules, cluster_fixture) else {
+        return unknown_metadata_field(text, key);
+    };
+    types.undefined(text).iter().find(|undefined| undefined.is_named(key)).map(ToString::to_string)
+}
+
+/// Describes the field `key` that the expression `text` reads from `metadata`, if no object has it.
+///
+/// The description names the similar field of `metadata`, if any.
+pub fn unknown_metadata_field(text: &str, key: &str) -> Option<String> {
+    let fields = Type::for_metadata().names();
+    if !reads(text, "metadata", key) || fields.contains(&key) {
+        return None;
+    }
+    let similar = most_similar(key, fields).map(|similar| format!(" (did you mean {similar}?)"));
+    Some(format!("metadata does not have a field {key}{}", similar.unwrap_or_default()))
 }
 
 /// Returns the key that an expression read and that the value does not have, if that is the error of the expression.
-pub(super) fn missing_key(error: &str) -> Option<&str> {
+pub(crate) fn missing_key(error: &str) -> Option<&str> {
     error.rsplit_once("no such key: ").map(|(_, key)| key)
 }
 
@@ -86,8 +109,8 @@ fn reads(text: &str, parent: &str, key: &str) -> bool {
 
 /// A field that an expression reads and that an object or user does not have.
 pub(super) enum MissingField {
-    /// `metadata` does not have a field with this name.
-    Unknown,
+    /// `metadata` does not have a field with this name; contains a description.
+    Unknown(String),
     /// The field is optional.
     Optional {
         /// The objects or users that do not have the field.
@@ -101,12 +124,11 @@ impl MissingField {
     /// Returns the field `key` that the expression `text` reads, or `None` if the API server always sets the field.
     pub(super) fn new(text: &str, key: &str) -> Option<Self> {
         let reads = |parent: &str| reads(text, parent, key);
-        let is_metadata = reads("metadata");
-        if is_metadata && SET_BY_SERVER.contains(&key) {
+        if reads("metadata") && SET_BY_SERVER.contains(&key) {
             return None;
         }
-        if is_metadata && !is_metadata_field(key) {
-            return Some(Self::Unknown);
+        if let Some(unknown) = unknown_metadata_field(text, key) {
+            return Some(Self::Unknown(unknown));
         }
         if reads("userInfo") || reads("userInfo.extra") {
             let help = "Guard the field, as in `has(request.userInfo.uid) && ...`.";
@@ -154,10 +176,9 @@ fn violation(webhook: &Webhook, condition: &Condition, request: &Attributes, key
         );
     }
     let (without, help) = match MissingField::new(&condition.text, key)? {
-        MissingField::Unknown => {
+        MissingField::Unknown(unknown) => {
             let message = format!(
-                "condition {name} reads metadata.{key}, which no object has: it fails with `no such key: {key}`, and \
-                 {follows} without a call"
+                "{unknown}: condition {name} fails with `no such key: {key}`, and {follows} without a call"
             );
             let violation = Violation::new(format!("{name} reads an unknown field"), message);
             return Some(violation.with_help(CORRECT_NAME));
@@ -196,6 +217,24 @@ pub(super) fn requests(object: &Value, cluster_fixture: &ClusterFixture) -> Vec<
     };
     let updates: Vec<Attributes> = creations.iter().map(unchanged).collect();
     creations.into_iter().chain(updates).collect()
+}
+
+/// Adds the description of the field to the reasons why a webhook was not called that are about a condition that reads a
+/// field that no object has.
+pub(crate) fn with_unknown_fields(
+    mismatches: BTreeMap<String, u64>,
+    webhook: &Webhook,
+    cluster_fixture: &ClusterFixture,
+) -> BTreeMap<String, u64> {
+    let described = |reason: String| {
+        let key = missing_key(&reason).and_then(|rest| rest.split('`').next());
+        let unknown = key.and_then(|key| {
+            let mut conditions = webhook.match_conditions.iter();
+            conditions.find_map(|condition| unknown_field(webhook, &condition.text, key, cluster_fixture))
+        });
+        unknown.map_or(reason.clone(), |unknown| format!("{reason}: {unknown}"))
+    };
+    mismatches.into_iter().map(|(reason, count)| (described(reason), count)).collect()
 }
 
 #[cfg(test)]

@@ -106,6 +106,8 @@ mod write_attribution;
 
 pub(super) use self::collection::called as called_together;
 pub use self::l07_ca_bundle::is_placeholder;
+pub use self::match_conditions::unknown_metadata_field;
+pub(super) use self::match_conditions::with_unknown_fields;
 pub use self::recorded_writes::NOT_OBSERVED;
 use kubernetes_admission::attributes::Attributes;
 use kubernetes_admission::matching;

@@ -64,6 +64,22 @@ pub(super) struct UndefinedField {
     is_tested: bool,
 }
 
+impl UndefinedField {
+    /// Returns whether the field has the name `key`.
+    pub(super) fn is_named(&self, key: &str) -> bool {
+        self.field == key
+    }
+}
+
+/// Names the type, the field, and the similar field.
+impl std::fmt::Display for UndefinedField {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { object, field, similar, .. } = self;
+        write!(f, "{object} does not have a field {field}")?;
+        similar.iter().try_for_each(|similar| write!(f, " (did you mean {similar}?)"))
+    }
+}
+
 impl MatchedTypes {
     /// Returns the types of the kinds that `rules` match, or `None` if the rules can match other kinds, too.
     pub(super) fn new<'a>(
@@ -125,9 +141,9 @@ impl MatchedTypes {
 
     /// Returns the findings about an expression. An expression that fails has the consequence `follows`.
     pub(super) fn violations(&self, text: &str, follows: &str) -> Vec<Violation> {
-        let violation = |UndefinedField { object, field, similar, is_tested }: UndefinedField| {
-            let similar = similar.map(|similar| format!(" (did you mean {similar}?)")).unwrap_or_default();
-            let (effect, severity) = if is_tested {
+        let violation = |undefined: UndefinedField| {
+            let field = &undefined.field;
+            let (effect, severity) = if undefined.is_tested {
                 (
                     format!(
                         "no {} has it, so `has()` is always false and `.?` never has a value",
@@ -138,8 +154,7 @@ impl MatchedTypes {
             } else {
                 (format!("reading it fails with `no such key: {field}`, and {follows}"), Severity::Error)
             };
-            let message = format!("{object} does not have a field {field}{similar}: {effect}");
-            Violation::new(format!("reads the unknown field {field}"), message)
+            Violation::new(format!("reads the unknown field {field}"), format!("{undefined}: {effect}"))
                 .with_severity(severity)
                 .with_help(CORRECT_NAME)
         };

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use kubernetes_admission::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation};
 use kubernetes_admission::cluster_state::ClusterState as _;
 use kubernetes_admission::conditions::{
-    Condition, Evaluation, KnownFields, Outcome, RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS, constant_error,
-    constant_value,
+    Condition, Evaluated, Evaluation, KnownFields, Outcome, RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS,
+    constant_error, constant_value,
 };
 use kubernetes_admission::config::{self, MatchPolicy, Rule, Webhook};
 use kubernetes_admission::matching::{self, exact_or_star};
@@ -14,7 +14,9 @@ use kubernetes_api_server::{ClusterFixture, ServedSubresource, is_connection};
 use kubernetes_types::status::FieldError;
 
 use super::l04_served::operation;
-use super::match_conditions::{SELECT_NAMESPACES, missing_key, reads_namespace_object, unguarded};
+use super::match_conditions::{
+    CORRECT_NAME, SELECT_NAMESPACES, missing_key, reads_namespace_object, unguarded, unknown_field,
+};
 use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::object_probe::ObjectProbe;
 use crate::stored::{delete, update};
@@ -307,7 +309,7 @@ async fn object(object_probe: &ObjectProbe<'_>) -> Observed {
         let mut run = cluster_fixture.evaluation(request.clone());
         let Some(evaluation) = matching::decide(webhook, &mut run).conditions else { continue };
         tested = true;
-        let mut found = judge(webhook, &request, &evaluation);
+        let mut found = judge(webhook, &request, &evaluation, cluster_fixture);
         found.retain(|violation| violations.iter().all(|known| known.kind != violation.kind));
         // If a condition fails, the webhook is not called; the outcome shows how the server handles that.
         if !found.is_empty() && matches!(evaluation.outcome, Outcome::OutOfBudget | Outcome::Errors(_)) {
@@ -323,7 +325,30 @@ async fn object(object_probe: &ObjectProbe<'_>) -> Observed {
     }
 }
 
-fn judge(webhook: &Webhook, request: &Attributes, evaluation: &Evaluation) -> Vec<Violation> {
+/// Returns the advice on a condition that fails with `error`, if it differs from the advice of the check.
+fn help(
+    webhook: &Webhook,
+    condition: &Evaluated,
+    error: &str,
+    cluster_fixture: &ClusterFixture,
+) -> Option<String> {
+    let key = missing_key(error)?;
+    if reads_namespace_object(&condition.expression, key) {
+        return Some(SELECT_NAMESPACES.to_owned());
+    }
+    let mut unknown = unknown_field(webhook, &condition.expression, key, cluster_fixture)?;
+    if let Some(first) = unknown.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    Some(format!("{unknown}. {CORRECT_NAME}"))
+}
+
+fn judge(
+    webhook: &Webhook,
+    request: &Attributes,
+    evaluation: &Evaluation,
+    cluster_fixture: &ClusterFixture,
+) -> Vec<Violation> {
     let what = format!("{} of {}", request.operation, request.resource.group_resource());
     let follows = consequence(webhook.failure_policy);
     let mut violations = Vec::new();
@@ -346,13 +371,11 @@ fn judge(webhook: &Webhook, request: &Attributes, evaluation: &Evaluation) -> Ve
                         "for the {what}, condition {} fails: {error}; {follows} without a call",
                         condition.name
                     );
-                    let mut violation = Violation::new(kind, message);
-                    if missing_key(&error.to_string())
-                        .is_some_and(|key| reads_namespace_object(&condition.expression, key))
-                    {
-                        violation = violation.with_help(SELECT_NAMESPACES);
-                    }
-                    violations.push(violation);
+                    let violation = Violation::new(kind, message);
+                    violations.push(match help(webhook, condition, &error.to_string(), cluster_fixture) {
+                        Some(help) => violation.with_help(help),
+                        None => violation,
+                    });
                 }
             }
         }
