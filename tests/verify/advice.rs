@@ -61,6 +61,19 @@ async fn misspelled_field_of_a_match_condition_has_the_similar_field() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn violations_of_one_check_with_one_cause_are_one_finding_that_names_them() {
+    let stage =
+        Stage::with("patch: {operations: [{op: replace, path: /metadata/label/team, value: a}]}").await;
+    let text =
+        ends_with(&stage.verify(&["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V15"]).await, 1);
+    assert!(text.contains("\n1 finding (1 error); "), "{text}");
+    assert!(
+        text.contains("  = same cause: patch does not apply without ") && !text.contains("also fails"),
+        "{text}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn unknown_field_of_a_configuration_is_a_warning_that_quiet_does_not_hide() {
     let stage = Stage::with("allow").await;
     let mut unknown = entry("w", &stage.fake.url(), stage.fake.ca_bundle());

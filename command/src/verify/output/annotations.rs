@@ -24,7 +24,7 @@ pub(super) fn commands(report: &Report) -> String {
         if let Some(help) = help(check, finding) {
             let _ = write!(message, "\n{help}");
         }
-        for detail in details(report, finding) {
+        for detail in details(report, check, finding) {
             let _ = write!(message, "\n{detail}");
         }
         for Location { file, line } in places {

@@ -121,7 +121,7 @@ fn findings(verification: &Verification, check: &CheckReport, result: &CheckResu
             let _ = writeln!(text, "the same finding as that of {}", finding.webhook());
             continue;
         }
-        for more in details(verification, finding) {
+        for more in details(verification, check, finding) {
             let _ = writeln!(text, "{more}");
         }
         text.push_str(&differences(&finding.differences));

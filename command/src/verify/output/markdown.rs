@@ -67,7 +67,7 @@ fn finding(text: &mut String, report: &Report, check: &CheckReport, finding: &Fi
     if !help.is_empty() {
         let _ = writeln!(text, "\n**Help:** {}", line(help));
     }
-    for detail in details(report, finding) {
+    for detail in details(report, check, finding) {
         let _ = writeln!(text, "\n{}", line(&detail));
     }
     if !finding.differences.is_empty() {

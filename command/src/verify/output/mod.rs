@@ -9,7 +9,7 @@ pub(crate) mod sarif;
 mod table;
 mod text;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use harness::verify::report::{CheckReport, Finding, Location, Report, Tally};
@@ -242,17 +242,26 @@ fn examples(finding: &Finding) -> Option<String> {
     Some(format!("{}{more}", finding.examples.join(", ")))
 }
 
-/// Returns the checks that fail for the same reason as a finding, such as `V04, V08 (5)`, or `None` if there are none.
-fn consequences(finding: &Finding) -> Option<String> {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for consequence in &finding.consequences {
-        *counts.entry(&consequence.check).or_default() += 1;
-    }
-    let checks = counts.into_iter().map(|(check, count)| match count {
-        1 => check.to_owned(),
-        count => format!("{check} ({count} findings)"),
-    });
-    (!finding.consequences.is_empty()).then(|| checks.collect::<Vec<_>>().join(", "))
+/// Returns the other checks that fail for the same reason as a finding of `check`, such as `V04, V08`, or `None` if there
+/// are none.
+fn consequences(check: &CheckReport, finding: &Finding) -> Option<String> {
+    let checks = finding.consequences.iter().map(|consequence| consequence.check.as_str());
+    let others: BTreeSet<&str> = checks.filter(|id| *id != check.id).collect();
+    (!others.is_empty()).then(|| others.into_iter().collect::<Vec<_>>().join(", "))
+}
+
+/// Returns the other violations of `check` that a finding contains, such as `uid when it denies`, or `None` if there are
+/// none.
+fn same_check(check: &CheckReport, finding: &Finding) -> Option<String> {
+    const MAX_KINDS: usize = 3;
+    let own = finding.consequences.iter().filter(|consequence| consequence.check == check.id);
+    let kinds: BTreeSet<&str> = own.map(|consequence| consequence.kind.as_str()).collect();
+    let more = match kinds.len().saturating_sub(MAX_KINDS) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let named = kinds.iter().take(MAX_KINDS).copied().collect::<Vec<_>>().join(", ");
+    (!kinds.is_empty()).then(|| format!("{named}{more}"))
 }
 
 /// A finding that the baseline accepts.
@@ -337,13 +346,14 @@ fn help(check: &CheckReport, finding: &Finding) -> Option<String> {
 /// Returns the lines that follow the message of a finding.
 ///
 /// The lines contain other webhooks, objects, other fields, the request, other checks, and caveats.
-fn details(report: &Report, finding: &Finding) -> Vec<String> {
+fn details(report: &Report, check: &CheckReport, finding: &Finding) -> Vec<String> {
     let objects = examples(finding).map(|objects| format!("for {objects}"));
     let fields = other_fields(finding).map(|fields| format!("other fields, in other objects: {fields}"));
     let request = finding.request.as_ref().map(|request| format!("request: {request}"));
-    let consequences = consequences(finding).map(|checks| format!("also fails: {checks}"));
+    let same_check = same_check(check, finding).map(|kinds| format!("same cause: {kinds}"));
+    let consequences = consequences(check, finding).map(|checks| format!("also fails: {checks}"));
     let caveats = caveats(report, finding).into_iter().map(|caveat| format!("caveat: {caveat}"));
-    let facts = [others(finding), objects, fields, request, consequences];
+    let facts = [others(finding), objects, fields, request, same_check, consequences];
     facts.into_iter().flatten().chain(caveats).collect()
 }
 

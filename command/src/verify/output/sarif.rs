@@ -75,7 +75,7 @@ fn results(report: &Report) -> Vec<Value> {
 fn result(report: &Report, (index, check): (usize, &CheckReport), finding: &Finding) -> Value {
     let webhook = finding.webhook();
     let mut text = format!("{webhook}: {}", finding.message);
-    for more in help(check, finding).into_iter().chain(details(report, finding)) {
+    for more in help(check, finding).into_iter().chain(details(report, check, finding)) {
         text = format!("{text}\n{more}");
     }
     if !finding.differences.is_empty() {

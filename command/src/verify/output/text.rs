@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::order;
 use super::remarks::{self, MAX_IDS};
 use super::table;
-use super::{AcceptedFinding, caveats, consequences, examples, locations, other_fields};
+use super::{AcceptedFinding, caveats, consequences, examples, locations, other_fields, same_check};
 use crate::ExitCode;
 use crate::baseline::{self, stale};
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
@@ -141,7 +141,10 @@ fn finding(report: &Report, check: &CheckReport, finding: &Finding, explains: bo
         let rest = if text.ends_with("...") { " (-o json prints all of it)" } else { "" };
         shown.note(label, format!("{text}{rest}"));
     }
-    if let Some(consequences) = consequences(finding) {
+    if let Some(kinds) = same_check(check, finding) {
+        shown.note("same cause", kinds);
+    }
+    if let Some(consequences) = consequences(check, finding) {
         shown.note("also fails", consequences);
     }
     for caveat in caveats(report, finding) {
