@@ -74,6 +74,16 @@ async fn violations_of_one_check_with_one_cause_are_one_finding_that_names_them(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn object_of_a_mirror_pod_is_printed_in_full() {
+    let stage = Stage::with("sidecar").await;
+    let text =
+        ends_with(&stage.verify(&["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V21"]).await, 1);
+    let object = text.lines().find_map(|line| line.strip_prefix("  = smallest object: ")).expect("an object");
+    let object: Value = serde_json::from_str(object).expect("a complete object");
+    assert!(object.to_string().len() > 400 && object["spec"]["nodeName"] == "node-1", "{object:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn unknown_field_of_a_configuration_is_a_warning_that_quiet_does_not_hide() {
     let stage = Stage::with("allow").await;
     let mut unknown = entry("w", &stage.fake.url(), stage.fake.ca_bundle());

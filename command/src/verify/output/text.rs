@@ -23,8 +23,11 @@ use crate::verify::SKIPPED_BY_QUICK;
 pub(super) const MAX_DIFFERENCES: usize = 12;
 /// The maximum length of a value; longer values are truncated.
 const MAX_VALUE_LENGTH: usize = 160;
-/// The maximum length of an object; longer objects are truncated. The proof contains the complete object.
-const MAX_OBJECT_LENGTH: usize = 400;
+/// The maximum length of an object, about 50 lines of YAML. Of a longer object, only the start is shown; the proof contains
+/// the complete object.
+const MAX_OBJECT_LENGTH: usize = 2000;
+/// The length of the start of an object that is too long.
+const OBJECT_START_LENGTH: usize = 400;
 
 /// Returns the report as text. If `lists_checks` is set, it includes the result of each check.
 ///
@@ -137,9 +140,12 @@ fn finding(report: &Report, check: &CheckReport, finding: &Finding, explains: bo
     }
     if let Some(object) = &finding.object {
         let label = if report.interrupted { "object" } else { "smallest object" };
-        let text = cut(object, MAX_OBJECT_LENGTH);
-        let rest = if text.ends_with("...") { " (-o json prints all of it)" } else { "" };
-        shown.note(label, format!("{text}{rest}"));
+        if object.to_string().len() <= MAX_OBJECT_LENGTH {
+            shown.note(label, object.to_string());
+        } else {
+            let start = cut(object, OBJECT_START_LENGTH);
+            shown.note(label, format!("{start} (-o json prints all of it)"));
+        }
     }
     if let Some(kinds) = same_check(check, finding) {
         shown.note("same cause", kinds);
