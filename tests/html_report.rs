@@ -248,7 +248,8 @@ async fn pages_work_in_a_browser() {
             "run passes.feature fails.feature differs.feature --html pages/run.html --json run.json",
             &[1],
         );
-        run(folder, "lint -c webhooks.yaml --html pages/lint.html", &[0, 1]);
+        fs::copy(root().join("tests/lint/findings/L19-field.yaml"), folder.join("policies.yaml")).unwrap();
+        run(folder, "lint -c webhooks.yaml policies.yaml --html pages/lint.html", &[0, 1]);
         let checks = "--check V01,V06,V09,V10,V17,V21,V23,V25,V38";
         run(folder, &format!("verify -c webhooks.yaml -f pod.yaml {checks} --html pages/verify.html"), &[1]);
         run(folder, "report large.json --html pages/large.html", &[0]);

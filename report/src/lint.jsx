@@ -1,5 +1,6 @@
 // The findings of admit lint.
 import { useState } from "preact/hooks";
+import { PolicyOrder } from "./order.jsx";
 import { Badge, Choice, Search, Section, Severity, Table, Prose, Text, Title, count, matches, useLimit } from "./ui.jsx";
 
 const ORDER = ["error", "warning", "note"];
@@ -12,6 +13,8 @@ export function Lint({ report, base, focus }) {
   const found = sorted.filter((finding) => (severity === "all" || finding.severity === severity) &&
     matches(search, finding.check, finding.file, finding.webhook, finding.field, finding.message));
   const [shown, more] = useLimit(found, 200);
+  // Only findings about the order of two policies name another object.
+  const pairs = findings.filter((finding) => finding.other);
   const others = [
     ...notChecked.map((it) => [it.check, "not checked", `${it.webhook ? `${it.webhook}: ` : ""}${it.reason}`]),
     ...skipped.map((it) => [it.check, "skipped", it.reason]),
@@ -48,6 +51,9 @@ export function Lint({ report, base, focus }) {
           </Table>
           {more}
         </>
+      )}
+      {pairs.length > 0 && (
+        <Section id="order" title="Order of mutating policies" base={base}><PolicyOrder findings={pairs} /></Section>
       )}
       {others.length > 0 && (
         <Section id="others" title="Checks without a result" base={base}>

@@ -79,6 +79,10 @@ const checks = {
     await page.getByLabel("Filter").fill("nothing matches this");
     await page.getByText("0 findings", { exact: true }).waitFor();
     await page.getByLabel("Filter").fill("");
+    const order = page.locator("#order");
+    await text(order.locator("tbody"), /default-team[\s\S]*team-of-namespace[\s\S]*metadata.labels.team differs/);
+    assert.equal(await order.locator("svg path.pair").count(), 1);
+    assert.equal(await order.locator("svg text").count(), 2);
   },
   async several(page) {
     const overview = page.getByRole("heading", { level: 1, name: /reports/ });

@@ -41,6 +41,9 @@ fn each_file_has_the_finding_that_its_name_says_and_no_other() {
         let ids: Vec<&str> = findings.iter().filter_map(|finding| finding["check"].as_str()).collect();
         let id = name.split('-').next().expect("an id");
         assert_eq!(ids, [id], "{file}: {report:#}");
+        // Only L19 is about a pair of objects.
+        let other = (id == "L19").then_some("team-of-namespace");
+        assert_eq!(findings[0]["other"].as_str(), other, "{file}");
         // Other checks of a rejected configuration are not completed.
         if !["L01", "L11"].contains(&id) {
             assert_eq!(report["notChecked"], serde_json::json!([]), "{file}");

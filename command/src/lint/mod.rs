@@ -253,6 +253,7 @@ impl Lint {
                 field: found.field,
                 kind: found.kind,
                 message: found.message,
+                other: found.other,
                 why: found.why,
                 help: quoting.map_or(found.help, |help| Cow::Owned(sentence(&help))),
                 page: page(found.check),

@@ -305,6 +305,7 @@ impl ViolationGroup {
             help,
             field: _,
             about: _,
+            other: _,
         } = self.violation;
         let direct = exchanges.iter().map(|exchange| step(exchange, None));
         let made = steps.iter().chain(&large).filter_map(|outcome| SampleRequest::from_outcome(outcome));

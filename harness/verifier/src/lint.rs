@@ -38,6 +38,8 @@ pub struct LintFinding {
     pub kind: String,
     /// A sentence that describes the violation.
     pub message: String,
+    /// The name of the other object, if the finding is about a pair of objects.
+    pub other: Option<String>,
     /// The reason why the finding matters.
     pub why: &'static str,
     /// The advice on how to fix the finding.
@@ -403,7 +405,7 @@ fn found(
     check: &'static Check,
     Defect { position, violation }: Defect,
 ) -> LintFinding {
-    let Violation { kind, message, severity, field, why, help, .. } = violation;
+    let Violation { kind, message, severity, field, why, help, other, .. } = violation;
     let webhook = manifests.webhook_at(position, &field);
     LintFinding {
         check,
@@ -413,6 +415,7 @@ fn found(
         severity: severity.unwrap_or(check.severity),
         kind,
         message,
+        other,
         why: why.unwrap_or(check.why),
         help: help.unwrap_or(check.help.into()),
     }

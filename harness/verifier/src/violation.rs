@@ -132,6 +132,8 @@ pub struct Violation {
     pub field: String,
     /// The webhook whose entry is invalid, or the first such webhook, for a check of all webhooks together.
     pub about: Option<Arc<WebhookId>>,
+    /// The name of the second object, for a violation of a static check about a pair of objects.
+    pub other: Option<String>,
 }
 
 impl Violation {
@@ -153,6 +155,7 @@ impl Violation {
             help: None,
             field: String::new(),
             about: None,
+            other: None,
         }
     }
 
@@ -226,6 +229,13 @@ impl Violation {
     #[must_use]
     pub fn about(mut self, webhook: &Arc<WebhookId>) -> Self {
         self.about = Some(Arc::clone(webhook));
+        self
+    }
+
+    /// Sets the name of the second object of a pair.
+    #[must_use]
+    pub fn with_other(mut self, name: impl Into<String>) -> Self {
+        self.other = Some(name.into());
         self
     }
 

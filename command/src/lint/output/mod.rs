@@ -61,6 +61,9 @@ pub(super) struct Finding {
     pub(super) field: String,
     pub(super) kind: String,
     pub(super) message: String,
+    /// The name of the other policy, if the finding is about a pair of policies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) other: Option<String>,
     /// The reason why the finding matters.
     #[serde(skip)]
     pub(super) why: &'static str,

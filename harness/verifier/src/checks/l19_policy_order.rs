@@ -45,7 +45,8 @@ fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
             described(dependence)
         );
         let violation = Violation::new(format!("depends on the order with {}", second.name()), message);
-        Some(Defect { position: first.position, violation: violation.at("metadata.name") })
+        let violation = violation.at("metadata.name").with_other(&*second.name());
+        Some(Defect { position: first.position, violation })
     });
     defects.collect()
 }
