@@ -30,7 +30,7 @@ static POST: LazyLock<Regex> = LazyLock::new(|| pattern(r#"Post "(?<url>[^"]*)""
 static FRAGMENT_PREFIX: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r#"(?x)^
-        (?: failed\ to\ call\ webhook:\  )? (?: (?:Post|Get)\ "[^"]*":\  )? (?: dial\ tcp\ [\da-f.:\[\]]+\  (?: connect:\  )? )?
+        (?: failed\ to\ call\ webhook:\  | received\ invalid\ webhook\ response:\  )? (?: (?:Post|Get)\ "[^"]*":\  )? (?: dial\ tcp\ [\da-f.:\[\]]+\  (?: connect:\  )? )?
         (?: tls:\ failed\ to\ verify\ certificate:\  )? (?: http:\  )? $"#,
     )
 });

@@ -98,6 +98,11 @@ pub(super) fn messages(text: &str) -> Vec<LocatedMessage> {
             }));
             continue;
         }
+        // Some webhooks write a blank line before their message.
+        let is_introduction = |message: &Message| message.text.ends_with("denied the request:");
+        if line.is_empty() && messages.last().is_some_and(is_introduction) {
+            continue;
+        }
         let (line, length) = (unquoted(line), raw.chars().count());
         match messages.last_mut() {
             Some(message) if message.is_continued_by(&line) => {

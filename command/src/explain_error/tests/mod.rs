@@ -192,6 +192,34 @@ fn ignored_and_rejected_failures_of_one_webhook_are_separate() {
 }
 
 #[test]
+fn a_denial_may_begin_with_a_blank_line() {
+    let denial = "admission webhook \"validate.kyverno.svc-fail\" denied the request: ";
+    let text = "resource Pod/default/web was blocked due to the following policies";
+    for log in [
+        format!("Error from server: {denial}\n\n{text}\n\nrequire-labels:\n  check: missing\nnext line\n"),
+        format!("I1122 10:00:00 starting\nError from server: {denial}\n\n{text}\nI1122 10:00:00 next"),
+    ] {
+        let found: Vec<_> = explain(&log).iter().map(|it| (it.cause, it.meaning.clone())).collect();
+        assert_eq!(found, [("denied", format!("The webhook denied the request: {text}"))]);
+    }
+    let cut = explain(&format!("I1122 10:00:00 starting\nError from server: {denial}\n"));
+    assert_eq!(cut.iter().map(|it| it.cause).collect::<Vec<_>>(), ["denied"]);
+}
+
+#[test]
+fn the_end_of_a_message_about_an_invalid_response_is_explained() {
+    for (message, cause) in [
+        (
+            "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind=",
+            "wrong-review-kind",
+        ),
+        ("received invalid webhook response: expected response.uid=\"a\", got \"b\"", "wrong-uid"),
+    ] {
+        assert_eq!(explain(message).iter().map(|it| it.cause).collect::<Vec<_>>(), [cause]);
+    }
+}
+
+#[test]
 fn a_status_and_a_broken_line_are_read() {
     let status =
         json!({"kind": "Status", "message": format!("Internal error occurred: {TIMEOUT}")}).to_string();
