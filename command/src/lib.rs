@@ -5,6 +5,7 @@ mod admission_kinds;
 mod admission_plugins;
 mod assets;
 mod baseline;
+mod ca_bundle;
 mod cel;
 mod certs;
 mod check_help;

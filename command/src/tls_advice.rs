@@ -27,7 +27,7 @@ pub(crate) fn advice(error: &str, peer: &TlsPeer<'_>) -> Option<String> {
         )
     } else if contains(&["signed by unknown authority"]) {
         format!(
-            "the caBundle of \"{webhook}\" does not contain the CA that signed the certificate of the webhook at \
+            "the caBundle of \"{webhook}\" is empty or does not contain the CA that signed the certificate of the webhook at \
              {place}: set caBundle to that CA, or start the webhook with a certificate that the CA in caBundle \
              signed; {certs}"
         )

@@ -152,7 +152,7 @@ async fn a_service_is_found_where_the_command_line_says() {
     let (mapped, unmapped, wrong_port, untrusted) = said.await.unwrap();
     let help = "= help: --service demo/hook is 127.0.0.1:1: check that the webhook listens there\n";
     assert!(wrong_port.stdout.contains(help), "{}", wrong_port.stdout);
-    let help = "= help: the caBundle of \"hook.example.com\" does not contain the CA that signed the";
+    let help = "= help: the caBundle of \"hook.example.com\" is empty or does not contain the CA";
     assert!(untrusted.stdout.contains(help), "{}", untrusted.stdout);
     mapped.check(
         1,
@@ -314,6 +314,7 @@ fn a_bad_input_is_named_with_its_file_and_line() {
         ("bad-yaml.yaml", "a: [\n"),
         ("bad-kind.yaml", "---\nkind: Pod\n"),
         ("bad-policy.yaml", &good.replace("[v1]", "[v9]")),
+        ("placeholder.yaml", &good.replace("{url: ", "{caBundle: CA_BUNDLE, url: ")),
         ("empty/readme.txt", ""),
     ]);
     for (line, status, parts) in [
@@ -335,6 +336,11 @@ fn a_bad_input_is_named_with_its_file_and_line() {
             "-f pod.yaml -c conditions.yaml",
             2,
             &["conditions.yaml:1: ", "matchConditions[0].expression", "must evaluate to bool but got dyn"],
+        ),
+        (
+            "-f pod.yaml -c placeholder.yaml",
+            2,
+            &["placeholder.yaml:1: ", "webhooks[0].clientConfig.caBundle is the placeholder \"CA_BUNDLE\""],
         ),
         ("-f pod.yaml", 2, &["--configuration"]),
         ("-f - -c -", 2, &["standard input can be read only once"]),

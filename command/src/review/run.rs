@@ -21,7 +21,7 @@ use crate::screen::Marks;
 use crate::service_map;
 use crate::unbound_policies::{Source, UnboundPolicy, unbound};
 use crate::verify::locations::locations;
-use crate::{ExitCode, Failure, admission_kinds, screen, unknown_fields, v1beta1};
+use crate::{ExitCode, Failure, admission_kinds, ca_bundle, screen, unknown_fields, v1beta1};
 
 /// The webhooks and policies of the files, for the reports.
 struct Known {
@@ -241,11 +241,17 @@ fn add_missing(documents: &mut Vec<Document>, others: Vec<Document>) {
 /// Stores a configuration. A v1beta1 configuration is stored as an upgraded API server would store it.
 fn put_configuration(chain: &Chain, Document { place, object }: Document) -> Result<Arc<Value>, Failure> {
     v1beta1::warn(&place, &object);
+    let advice = ca_bundle::advice(&object);
     let stored = match config::upgraded(&object) {
         Some(upgraded) => chain.server().put_stored(upgraded),
         None => chain.put(object),
     };
-    stored.map_err(|status| refused(&place, &status))
+    stored.map_err(|mut status| {
+        if let Some(advice) = advice {
+            status.message = format!("{}: {advice}", status.message);
+        }
+        refused(&place, &status)
+    })
 }
 
 /// Stores the existing objects: definitions, then namespaces, then all other objects, because they may depend on both.

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::api::{self, Effect, RequestOptions};
 use super::configuration::ROOT;
 use super::failure::{Outcome, StepFailure};
-use super::hints;
 use super::parameter::Admission;
 use super::webhook::Webhook;
 use super::world::World;
+use crate::ca_bundle;
 
 /// The target of the server's calls to a webhook of a loaded configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +106,6 @@ impl World {
             .successful()
             .map(drop)
             .map_err(|failure| failure.during(format!("the API server rejects {kind} \"{name}\"")))
-            .map_err(|failure| failure.with_help(hints::for_ca_bundles(own)))
+            .map_err(|failure| failure.with_help(ca_bundle::advice(own)))
     }
 }
