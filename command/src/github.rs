@@ -29,6 +29,13 @@ pub(crate) fn command(severity: Severity, place: Option<(&str, u64)>, title: &st
     format!("::{command} {}title={}::{}\n", place.unwrap_or_default(), property(title), data(message))
 }
 
+/// Returns the title of a finding: the ID and the name of the check, without its assertion, which the finding contradicts.
+///
+/// `title` is `NAME: STATEMENT`.
+pub(crate) fn check_title(id: &str, title: &str) -> String {
+    format!("{id} {}", title.split(": ").next().unwrap_or(title))
+}
+
 /// Returns the path of a file for annotations; the path is relative if the file is in the current directory.
 pub(crate) fn relative(file: &str) -> String {
     let path = Path::new(file);

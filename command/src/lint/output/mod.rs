@@ -134,7 +134,7 @@ pub(super) fn annotations(report: &Report) -> String {
     let shown = report.new_findings().filter(|finding| !finding.is_verbose_note());
     let findings = shown.map(|finding| {
         let title = match linted(finding.check) {
-            Some(check) => format!("{} {}", check.id, check.title),
+            Some(check) => github::check_title(check.id, check.title),
             None => finding.check.to_owned(),
         };
         // Standard input is not a file of the repository.

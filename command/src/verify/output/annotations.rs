@@ -8,7 +8,7 @@ use harness::verify::report::{Location, Report, StaleEntry};
 use super::{details, help, locations};
 use crate::baseline::stale;
 use crate::check_help::is_verbose_note;
-use crate::github::{command, relative};
+use crate::github::{check_title, command, relative};
 
 /// Returns a workflow command for each finding, one per line.
 pub(super) fn commands(report: &Report) -> String {
@@ -19,7 +19,7 @@ pub(super) fn commands(report: &Report) -> String {
         }
         let mut places = locations(report, finding).into_iter();
         let place = places.next().map(|place| (place.file.as_str(), place.line));
-        let title = format!("{} {}", check.id, check.title);
+        let title = check_title(&check.id, &check.title);
         let mut message = format!("{}: {}", finding.webhook(), finding.message);
         if let Some(help) = help(check, finding) {
             let _ = write!(message, "\n{help}");
