@@ -1,9 +1,12 @@
 //! Records the outcome of each scenario for the display and the reports.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use harness::status::UNSUPPORTED_PREFIX;
+use regex::Regex;
 use tokio::time::Instant;
 
 use super::plan::{PlannedScenario, PlannedStep};
@@ -57,6 +60,15 @@ impl ScenarioFailure<'_> {
         self.notes.iter().any(|shown| std::ptr::eq(*shown, note))
             || self.message.is_some_and(|message| repeats(message, note))
     }
+}
+
+/// Replaces UIDs, which are random.
+fn without_uids(text: &str) -> Cow<'_, str> {
+    static UID: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+            .unwrap_or_else(|error| unreachable!("{error}"))
+    });
+    UID.replace_all(text, "UID")
 }
 
 /// Returns whether a message contains the text of a note, or the note's reason why a webhook was not called.
@@ -157,14 +169,14 @@ impl Record {
     }
 
     /// Returns the scenarios whose last attempt failed. Those with the same text of the failed step, the same message, and
-    /// the same notes form a group.
+    /// the same notes form a group, apart from the UIDs of objects and requests.
     pub(crate) fn failure_groups(&self) -> Vec<Vec<&ScenarioRecord>> {
         let mut groups: Vec<Vec<&ScenarioRecord>> = Vec::new();
         let mut positions = HashMap::new();
         for scenario in self.failures() {
             let failure = scenario.failure();
-            let notes: Vec<&str> = failure.notes.iter().map(|note| note.text.as_str()).collect();
-            let key = failure.step.map(|step| (step.text.as_str(), failure.message, notes));
+            let notes: Vec<_> = failure.notes.iter().map(|note| without_uids(&note.text)).collect();
+            let key = failure.step.map(|step| (step.text.as_str(), failure.message.map(without_uids), notes));
             let position = key.map_or(groups.len(), |key| *positions.entry(key).or_insert(groups.len()));
             match groups.get_mut(position) {
                 Some(group) => group.push(scenario),

@@ -161,6 +161,28 @@ fn a_note_that_the_error_repeats_is_shortened_below_its_step() {
 }
 
 #[test]
+fn failures_that_differ_in_a_uid_are_one_error() {
+    let scenarios = [2, 9].map(|line| {
+        let mut scenario = planned("");
+        scenario.key = ScenarioKey { path: "a".to_owned(), line };
+        (scenario, None)
+    });
+    let mut record = Record::new(scenarios.to_vec(), Instant::now());
+    let uids = ["0d4a0c3e-9f2b-4a7e-8c1d-1a2b3c4d5e6f", "5f6e7d8c-0b1a-4293-b4c5-d6e7f8091a2b"];
+    for (index, uid) in uids.into_iter().enumerate() {
+        let scenario = record.scenario_mut(index).unwrap();
+        scenario.begin();
+        let attempt = scenario.attempt_mut().unwrap();
+        attempt.begin_step(0);
+        let message = format!("expected response.uid=\"{uid}\", got \"wrong\"");
+        attempt.end_step(0, StepOutcome::Failed(message), Vec::new());
+        scenario.end();
+    }
+    let summary = summary::summary(&record, 0, Documents::Hidden);
+    assert!(summary.contains("2 scenarios fail in the same step"), "{summary}");
+}
+
+#[test]
 fn only_the_first_of_several_failures_shows_their_common_help() {
     let scenarios = [("a", 2), ("a", 9)].map(|(path, line)| {
         let mut scenario = planned("");
