@@ -18,8 +18,8 @@ pub(super) const CHECK: Check = Check {
             needs",
     severity: Severity::Note,
     why: "Each call takes time, and each request that a webhook matches waits for it. `*` in operations \
-          includes DELETE and CONNECT, which carry no new object; `*` in apiGroups includes every group \
-          that is installed later; without a scope, a rule matches both namespaced and cluster-scoped \
+          includes DELETE, whose object is null, and CONNECT, whose object contains options; `*` in \
+          apiGroups includes every group that is installed later; without a scope, a rule matches both namespaced and cluster-scoped \
           objects. A webhook with failurePolicy Fail and without a namespaceSelector blocks writes in every \
           namespace while it is down, including kube-system. If that takes down the control plane, V50 \
           reports it.",
@@ -44,17 +44,13 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
             violations.push(Violation::new(kind, message).at(format!("rules[{index}].{field}")));
         };
         if is_star(&rule.operations) {
-            let message = "`*` matches every operation, including DELETE and CONNECT, which carry no new \
-                           object";
+            let message = "`*` matches every operation, including DELETE, whose object is null, and CONNECT, \
+                           whose object contains options";
             wide("all operations", message.to_owned(), "operations");
         }
         if is_star(&rule.api_groups) {
-            let resources = rule.resources.join(", ");
-            let message = format!(
-                "`*` matches every group, including groups that are installed later: {resources} in \
-                         all of them"
-            );
-            wide("all groups", message, "apiGroups");
+            let message = "`*` matches every group, including groups that are installed later";
+            wide("all groups", message.to_owned(), "apiGroups");
         }
         let written = at(subject.declaration(), &["rules"]).get(index).unwrap_or(&Value::Null);
         let is_left_out = written.get("scope").is_none_or(Value::is_null);
