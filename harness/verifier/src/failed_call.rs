@@ -5,8 +5,13 @@ use kubernetes_admission::caller::Reply;
 use kubernetes_admission::event::{CallResult, Called, Event, Record};
 use serde::de::IgnoredAny;
 
-/// The maximum number of characters of a response body in a message.
+/// The maximum number of characters of a response body in a remark about a single request.
 const MAX_BODY: usize = 300;
+
+/// The maximum number of characters of a response body in a finding, which is compared with findings of other runs.
+///
+/// The rest of the body is often a stack trace.
+const MAX_BODY_IN_FINDING: usize = 100;
 
 /// Returns the HTTP status of a failed call, unless the status is successful.
 pub fn failed_status(called: &Called) -> Option<u16> {
@@ -21,31 +26,31 @@ pub fn failed_status(called: &Called) -> Option<u16> {
 /// kube-apiserver's message contains only bodies whose content type is text, and not for every status.
 pub fn error_body(called: &Called) -> Option<String> {
     let CallResult::Failed { failure, .. } = &called.result else { return None };
-    body_start(called.reply.as_ref()?, &failure.reason)
+    body_start(called.reply.as_ref()?, &failure.reason, MAX_BODY)
 }
 
 /// Returns the start of the body of an HTTP error as the end of a message; empty if there is no body.
 pub(super) fn response_start(reply: &Reply) -> String {
-    let body = body_start(reply, "");
+    let body = body_start(reply, "", MAX_BODY_IN_FINDING);
     body.map(|body| format!("; the response begins with: {body}")).unwrap_or_default()
 }
 
-/// Returns the start of the body as [`error_body`] does, for a reply to a call that failed with `message`.
-fn body_start(reply: &Reply, message: &str) -> Option<String> {
+/// Returns at most `max` characters of the body as [`error_body`] does, for a reply to a call that failed with `message`.
+fn body_start(reply: &Reply, message: &str, max: usize) -> Option<String> {
     let body = &reply.body;
     if is_success(reply.status) && serde_json::from_slice::<IgnoredAny>(body).is_ok() {
         return None;
     }
-    let text = String::from_utf8_lossy(body.get(..4 * MAX_BODY).unwrap_or(body));
+    let text = String::from_utf8_lossy(body.get(..4 * max).unwrap_or(body));
     let text = text.trim();
-    let start: String = text.chars().take(MAX_BODY).collect();
+    let start: String = text.chars().take(max).collect();
     let escaped = without_control_characters(&start);
     // The message contains the body as a quoted string.
     let quoted = escaped.replace('"', "\\\"");
     if start.is_empty() || [&start, &escaped, &quoted].iter().any(|text| message.contains(*text)) {
         return None;
     }
-    Some(if start.len() < text.len() || text.len() < body.len() && body.len() > 4 * MAX_BODY {
+    Some(if start.len() < text.len() || text.len() < body.len() && body.len() > 4 * max {
         escaped + "\u{2026}"
     } else {
         escaped
@@ -59,10 +64,12 @@ pub(super) fn add_responses(record: &mut Record, is_secret: bool) {
     for event in &mut record.events {
         let Event::Called(called) = event else { continue };
         let status = failed_status(called).map(|status| format!("HTTP status {status}"));
-        let body = error_body(called).filter(|_| !is_secret);
+        let reply = called.reply.as_ref().filter(|_| !is_secret);
+        let CallResult::Failed { failure, .. } = &mut called.result else { continue };
+        let body = reply.and_then(|reply| body_start(reply, &failure.reason, MAX_BODY_IN_FINDING));
         let body = body.map(|body| format!("the response begins with: {body}"));
         let parts: Vec<String> = [status, body].into_iter().flatten().collect();
-        if let (CallResult::Failed { failure, .. }, false) = (&mut called.result, parts.is_empty()) {
+        if !parts.is_empty() {
             failure.reason = format!("{} ({})", failure.reason, parts.join(", "));
         }
     }
