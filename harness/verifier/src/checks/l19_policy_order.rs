@@ -45,7 +45,7 @@ fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
             described(dependence)
         );
         let violation = Violation::new(format!("depends on the order with {}", second.name()), message);
-        let violation = violation.at("metadata.name").with_other(&*second.name());
+        let violation = violation.at("metadata.name").with_other(second.name());
         Some(Defect { position: first.position, violation })
     });
     defects.collect()
