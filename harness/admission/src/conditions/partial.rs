@@ -1,7 +1,11 @@
 //! Evaluates conditions for requests with fields that are only partly known.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kubernetes_cel::function::Error;
 use kubernetes_cel::value::{Map, Origin, Value};
-use kubernetes_cel::{Limits, Variables};
+use kubernetes_cel::{Limits, Members, Program, SHALLOW, Variables};
 use serde_json::{Value as Json, json};
 
 use super::Condition;
@@ -15,6 +19,9 @@ pub struct KnownFields {
     unknown: Vec<&'static str>,
 }
 
+/// The variable whose fields are the variables of a policy.
+const VARIABLES: &str = "variables";
+
 /// The request fields that rules do not determine.
 const NEVER_KNOWN: [&str; 5] = ["name", "namespace", "userInfo", "dryRun", "options"];
 
@@ -22,6 +29,15 @@ impl KnownFields {
     /// Returns the operation of the requests.
     pub fn operation(&self) -> Operation {
         self.operation
+    }
+
+    /// Returns the object that is null in the requests.
+    fn null_object(&self) -> Option<&'static str> {
+        match self.operation {
+            Operation::Delete => Some("object"),
+            Operation::Create | Operation::Connect => Some("oldObject"),
+            Operation::Update => None,
+        }
     }
 
     /// Creates the known fields of a set of requests.
@@ -94,21 +110,87 @@ pub fn constant_value(condition: &Condition, known: &KnownFields) -> Option<bool
 /// An error is certain only if the condition reads a single variable that is null: `object` on DELETE, or `oldObject`
 /// on CREATE and CONNECT.
 pub fn constant_error(condition: &Condition, known: &KnownFields) -> Option<String> {
-    let null = match known.operation {
-        Operation::Delete => "object",
-        Operation::Create | Operation::Connect => "oldObject",
-        Operation::Update => return None,
-    };
-    let others = ["object", "oldObject", "request", "namespaceObject", "authorizer"];
-    if others.into_iter().any(|name| name != null && condition.mentions(name)) || !condition.mentions(null) {
-        return None;
-    }
     let program = condition.expression.as_ref().ok()?.program();
-    program.evaluate(&known, &Limits::default()).value.err().map(|error| error.to_string())
+    constant_error_of(program, &[], known)
+}
+
+/// Returns the error of a policy's expression for all requests that match `known`, like [`constant_error`].
+///
+/// `composed` contains the variables of the policy, each with its name. An error is also certain if a variable that the
+/// expression reads has it.
+pub fn constant_error_of(
+    program: &Program,
+    composed: &[(&str, &Program)],
+    known: &KnownFields,
+) -> Option<String> {
+    known.null_object()?;
+    let values = composed.iter().map(|_| OnceLock::new()).collect();
+    let reads =
+        Reads { known, composed, values, null: AtomicBool::new(false), others: AtomicBool::new(false) };
+    let error = program.evaluate(&reads, &Limits::default()).value.err()?;
+    let is_certain = reads.null.load(Ordering::Relaxed) && !reads.others.load(Ordering::Relaxed);
+    (is_certain && !matches!(error, Error::Unsupported(_))).then(|| error.to_string())
+}
+
+/// Resolves known variables and the variables of a policy, and records which variables were read.
+struct Reads<'a> {
+    known: &'a KnownFields,
+    composed: &'a [(&'a str, &'a Program)],
+    /// The values of `composed`, each evaluated when it is first read.
+    values: Vec<OnceLock<Result<Value<'a>, Error>>>,
+    /// Whether the object that is null was read.
+    null: AtomicBool,
+    /// Whether another variable was read.
+    others: AtomicBool,
+}
+
+impl<'a> Variables<'a> for Reads<'a> {
+    fn get(&self, name: &str) -> Option<Value<'a>> {
+        if name == VARIABLES {
+            return None;
+        }
+        let is_null = self.known.null_object() == Some(name);
+        let read = if is_null { &self.null } else { &self.others };
+        read.store(true, Ordering::Relaxed);
+        self.known.get(name)
+    }
+
+    fn members(&self, name: &str) -> Option<&dyn Members<'a>> {
+        (name == VARIABLES).then_some(self)
+    }
+}
+
+impl<'a> Members<'a> for Reads<'a> {
+    fn get(&self, name: &str) -> Option<Result<Value<'a>, Error>> {
+        let position = self.composed.iter().rposition(|(variable, _)| *variable == name);
+        let found = position.and_then(|it| Some((self.composed.get(it)?.1, self.values.get(it)?)));
+        let Some((program, value)) = found else {
+            self.others.store(true, Ordering::Relaxed);
+            return None;
+        };
+        if let Some(value) = value.get() {
+            return Some(value.clone());
+        }
+        // The evaluation runs on its own thread, because the depth of the programs on this one is unknown.
+        let evaluated = program.evaluate_inside(self, &Limits::default(), SHALLOW).value;
+        let evaluated = evaluated.map_err(|error| {
+            if matches!(error, Error::Unsupported(_)) {
+                return error;
+            }
+            Error::new(format!("composited variable \"{name}\" fails to evaluate: {error}"))
+        });
+        Some(value.get_or_init(|| evaluated).clone())
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use kubernetes_cel::kubernetes::{
+        self, Expressions, RELEASE, environment, with_admission_variables, with_composed_variable,
+        with_composed_variables,
+    };
+    use kubernetes_cel::types::Type;
+
     use super::*;
 
     #[track_caller]
@@ -154,6 +236,41 @@ mod tests {
             (Operation::Update, "oldObject.metadata.name == 'a'"),
         ] {
             assert!(!fails(operation, expression), "{expression}");
+        }
+    }
+
+    #[test]
+    fn expression_fails_always_if_a_variable_reads_a_field_of_a_null_object() {
+        let known = KnownFields::new(Operation::Delete, None, Some(""), None, None);
+        let declared = with_admission_variables(
+            environment(RELEASE, Expressions::Stored),
+            kubernetes::Variables { params: true, authorizer: true },
+        );
+        let mut declared = with_composed_variables(declared, []);
+        let mut programs = Vec::new();
+        for (name, text) in [
+            ("spec", "object.spec"),
+            ("containers", "variables.spec.containers"),
+            ("guarded", "object == null ? [] : object.spec.containers"),
+            ("others", "oldObject.spec.containers"),
+        ] {
+            programs.push((name, declared.compile(text).unwrap()));
+            declared = with_composed_variable(declared, name, &Type::Dyn);
+        }
+        let composed: Vec<(&str, &Program)> = programs.iter().map(|(name, it)| (*name, it)).collect();
+        let error = |text: &str| constant_error_of(&declared.compile(text).unwrap(), &composed, &known);
+        let spec = "composited variable \"spec\" fails to evaluate: no such key: spec";
+        let containers = format!("composited variable \"containers\" fails to evaluate: {spec}");
+        assert_eq!(error("variables.containers.all(c, c.image != '')"), Some(containers));
+        assert_eq!(error("variables.spec == null || variables.spec.x == 1").as_deref(), Some(spec));
+        for text in [
+            "variables.guarded.all(c, c.image != '')",
+            "variables.others.all(c, c.image != '')",
+            "variables.spec.x == 1 || request.name == 'a'",
+            "variables.spec.x == params.x",
+            "request.operation == 'DELETE' || variables.spec.x == 1",
+        ] {
+            assert_eq!(error(text), None, "{text}");
         }
     }
 

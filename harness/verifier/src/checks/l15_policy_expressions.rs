@@ -2,12 +2,15 @@
 
 use kubernetes_admission::attributes::{Attributes, Operation};
 use kubernetes_admission::conditions::{
-    Condition, EvaluationError, KnownFields, Outcome, constant_error, constant_value,
+    Condition, EvaluationError, KnownFields, Outcome, constant_error_of, constant_value,
 };
 use kubernetes_admission::config::FailurePolicy;
 use kubernetes_admission::policies::{mutate_by, validate_by};
-use kubernetes_admission::policy::{Definition, ExpressionPart, PolicyRun, ValidationAction, Verdict};
+use kubernetes_admission::policy::{
+    Definition, Expression, ExpressionPart, PolicyRun, ValidationAction, Verdict,
+};
 use kubernetes_api_server::ClusterFixture;
+use kubernetes_cel::Program;
 use kubernetes_types::json::{at, text};
 use serde_json::Value;
 
@@ -111,6 +114,8 @@ struct PolicyExpression<'a> {
     is_condition: bool,
     /// The expression as a condition. It does not compile if it uses `variables` or `params`.
     condition: Condition,
+    /// The program, which may use `variables` and `params`.
+    program: Option<&'a Program>,
 }
 
 impl PolicyExpression<'_> {
@@ -133,8 +138,14 @@ impl PolicyExpression<'_> {
 /// Returns the match conditions and the validations of a policy.
 fn expressions(object: &PolicyObject) -> Vec<PolicyExpression<'_>> {
     let spec = at(&object.object, &["spec"]);
+    let conditions = object.definition().map(|definition| &definition.composition.match_conditions);
+    let conditions = conditions.into_iter().flatten().map(|it| &it.expression).collect();
+    let validations: Vec<&Expression> = match &object.parsed {
+        Some(Parsed::Validating(policy)) => policy.validations.iter().map(|it| &it.expression).collect(),
+        _ => Vec::new(),
+    };
     let mut all = Vec::new();
-    for list in ["matchConditions", "validations"] {
+    for (list, compiled) in [("matchConditions", conditions), ("validations", validations)] {
         for (index, entry) in spec.get(list).and_then(Value::as_array).into_iter().flatten().enumerate() {
             let written = text(entry, &["expression"]);
             all.push(PolicyExpression {
@@ -142,6 +153,7 @@ fn expressions(object: &PolicyObject) -> Vec<PolicyExpression<'_>> {
                 text: written,
                 is_condition: list == "matchConditions",
                 condition: Condition::new("", written),
+                program: compiled.get(index).and_then(|it| it.program.as_ref().ok()),
             });
         }
     }
@@ -209,10 +221,14 @@ fn failing_always(
     {
         return Vec::new();
     }
+    let variables = definition.composition.variables.iter();
+    let variables: Vec<(&str, &Program)> = variables
+        .filter_map(|variable| Some((&*variable.name, variable.expression.program.as_ref().ok()?)))
+        .collect();
     let mut violations = Vec::new();
     for expression in expressions {
         let failing = included.iter().find_map(|known| {
-            let error = constant_error(&expression.condition, known)?;
+            let error = constant_error_of(expression.program?, &variables, known)?;
             Some((known.operation(), error))
         });
         let Some((operation, error)) = failing else { continue };
