@@ -39,6 +39,7 @@ fn denial_by_a_policy_is_explained() {
         "mutating-binding-not-configured",
         "mutating-policy-failed",
         "mutating-policy-not-configured",
+        "mutating-policy-type-name",
         "policy-denied",
         "policy-denied-with-message",
         "policy-expression-failed",
@@ -72,6 +73,21 @@ fn error_of_a_mutating_policy_is_not_explained_as_a_match_condition_of_a_webhook
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(explanation.faults.is_empty() && !text.contains("webhook"), "{text}");
+}
+
+#[test]
+fn wrong_type_name_in_a_mutating_policy_has_its_own_cause() {
+    let message = "pods \"a\" is forbidden: policy 'owner' with binding 'all' denied request: type mismatch: unexpected type name \
+                   \"Object.meta\", expected \"Object.metadata\", which matches field name path from root Object type";
+    let explanations = explain(&format!("Error from server: {message}\n"));
+    let [explanation] = explanations.as_slice() else { panic!("{explanations:?}") };
+    let text = text(explanation);
+    let expected = "gives an object the type name Object.meta, but its path requires Object.metadata.";
+    for part in [expected, "correct the type name", "mutating-policy-type-name", "policy owner, binding all"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("null on DELETE"), "{text}");
 }
 
 #[test]

@@ -19,7 +19,12 @@ mod errors {
     pub(super) const ATOMIC: &str = "may not mutate atomic arrays, maps or structs";
     pub(super) const UNDECLARED: &str = "field not declared in schema";
     pub(super) const MISSING_PATH: &str = "doc is missing path";
+    pub(super) const TYPE_NAME: &str = "type mismatch: unexpected type name";
 }
+
+/// The advice for an object whose type name does not match its path.
+const CORRECT_TYPE_NAME: &str = "Correct the type name: it is `Object` and the path of the field, such as \
+                                 Object.metadata or Object.spec.containers.";
 
 /// Returns the result of applying a mutating policy to the examples, for L16 and L17; `None` for other objects.
 ///
@@ -69,6 +74,9 @@ fn failing(
         if !has_value(record, index) || known.iter().any(|known| known.field == field) {
             continue;
         }
+        // The error has a line for each wrong type name.
+        let error =
+            &if error.contains(errors::TYPE_NAME) { error.replace('\n', "; ") } else { error.clone() };
         let similar = similar_field(&request.kind, error);
         let similar = similar.map(|similar| format!(" (did you mean {similar}?)")).unwrap_or_default();
         let message = format!(
@@ -80,6 +88,8 @@ fn failing(
             Violation::new("atomic field", message)
         } else if error.contains(errors::UNDECLARED) {
             Violation::new("unknown field", message).with_help(CORRECT_NAME)
+        } else if error.contains(errors::TYPE_NAME) {
+            Violation::new("wrong type name", message).with_help(CORRECT_TYPE_NAME)
         } else if error.contains(errors::MISSING_PATH) && !has_params {
             let help =
                 "Add the parent first if the object does not have it, or use patchType ApplyConfiguration.";
