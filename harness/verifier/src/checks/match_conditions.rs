@@ -60,7 +60,7 @@ pub(super) fn unguarded(subject: &Subject, cluster_fixture: &ClusterFixture) -> 
 }
 
 /// Reports fields that no object of the matched kinds has.
-fn undefined(webhook: &Webhook, cluster_fixture: &ClusterFixture) -> Vec<Violation> {
+pub(super) fn undefined(webhook: &Webhook, cluster_fixture: &ClusterFixture) -> Vec<Violation> {
     let Some(types) = MatchedTypes::new(&webhook.rules, cluster_fixture) else { return Vec::new() };
     let follows = consequence(webhook.failure_policy);
     let conditions = webhook.match_conditions.iter().enumerate();
@@ -78,9 +78,7 @@ pub(crate) fn unknown_field(
     key: &str,
     cluster_fixture: &ClusterFixture,
 ) -> Option<String> {
-    let Some(types) = MatchedTypes::new(&webhook.rules, cluster_fixture) else {
-        return unknown_metadata_field(text, key);
-    };
+    let types = MatchedTypes::new(&webhook.rules, cluster_fixture)?;
     types.undefined(text).iter().find(|undefined| undefined.is_named(key)).map(ToString::to_string)
 }
 

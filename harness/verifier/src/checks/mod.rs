@@ -25,6 +25,7 @@ mod l19_policy_order;
 mod large_object;
 mod match_conditions;
 mod match_outcome;
+mod matched_kinds;
 mod mutation_trial;
 mod outage;
 mod overwritten;

@@ -19,6 +19,7 @@ use kubernetes_types::schema::{Field, Form, Kind, MESSAGES, Message, Shape, Type
 use serde_json::Value;
 
 use super::match_conditions::CORRECT_NAME;
+use super::matched_kinds::{kinds_of, top_level_fields};
 use crate::check::{Severity, Violation};
 use crate::similar_name::most_similar;
 
@@ -31,6 +32,9 @@ static DECLARED: LazyLock<Environment> = LazyLock::new(|| {
 
 /// The variable with the variables of a policy, and the name of its type.
 const VARIABLES: &str = "variables";
+
+/// The name of the type for objects of kinds that rules do not name.
+const COMMON: &str = "object#";
 
 /// The types of the kinds that rules match.
 pub(super) struct MatchedTypes {
@@ -51,6 +55,8 @@ struct ObjectFields {
     /// The name of the type in messages.
     label: String,
     fields: Vec<String>,
+    /// Whether some objects of the type may have other fields.
+    is_open: bool,
 }
 
 /// A field that an expression reads and that no object of the matched kinds has.
@@ -81,20 +87,28 @@ impl std::fmt::Display for UndefinedField {
 }
 
 impl MatchedTypes {
-    /// Returns the types of the kinds that `rules` match, or `None` if the rules can match other kinds, too.
+    /// Returns the types of the kinds that `rules` match, or `None` without rules.
+    ///
+    /// If the rules have a `*` or can match unknown kinds, the type has the fields that all objects have, such as
+    /// `metadata`.
     pub(super) fn new<'a>(
         rules: impl IntoIterator<Item = &'a Rule>,
         cluster_fixture: &ClusterFixture,
     ) -> Option<Self> {
-        let mut kinds: Vec<GroupVersionKind> = Vec::new();
-        for rule in rules {
-            kinds.extend(kinds_of(rule, cluster_fixture)?);
+        let rules: Vec<&Rule> = rules.into_iter().collect();
+        if rules.is_empty() {
+            return None;
         }
-        kinds.sort();
-        kinds.dedup();
-        let kinds: Option<Vec<DeclaredKind>> =
-            kinds.iter().map(|kind| DeclaredKind::new(kind, cluster_fixture)).collect();
-        kinds.filter(|kinds| !kinds.is_empty()).map(|kinds| Self { kinds })
+        let named: Option<Vec<Vec<GroupVersionKind>>> =
+            rules.iter().map(|rule| kinds_of(rule, cluster_fixture)).collect();
+        let declared = named.and_then(|named| {
+            let mut kinds = named.concat();
+            kinds.sort();
+            kinds.dedup();
+            kinds.iter().map(|kind| DeclaredKind::new(kind, cluster_fixture)).collect()
+        });
+        let kinds = declared.filter(|kinds: &Vec<DeclaredKind>| !kinds.is_empty());
+        Some(Self { kinds: kinds.unwrap_or_else(|| vec![DeclaredKind::common(&rules, cluster_fixture)]) })
     }
 
     /// Declares a variable of the policy for the expressions that are checked later.
@@ -123,10 +137,14 @@ impl MatchedTypes {
                 known.is_tested |= undefined.is_tested;
                 continue;
             }
+            let similar = most_similar(field, object.fields.iter().map(String::as_str));
+            if object.is_open && similar.is_none() {
+                continue;
+            }
             found.push(UndefinedField {
                 object: label.clone(),
                 field: field.to_owned(),
-                similar: most_similar(field, object.fields.iter().map(String::as_str)).map(str::to_owned),
+                similar: similar.map(str::to_owned),
                 is_tested: undefined.is_tested,
             });
         }
@@ -162,50 +180,49 @@ impl MatchedTypes {
     }
 }
 
-/// Returns the kinds of the objects that a rule matches, or `None` if the rule can match unknown kinds.
-fn kinds_of(rule: &Rule, cluster_fixture: &ClusterFixture) -> Option<Vec<GroupVersionKind>> {
-    let has_star = |list: &[String]| list.iter().any(|entry| entry == "*");
-    if has_star(&rule.api_groups) {
-        return None;
-    }
-    let mut served = cluster_fixture.resources();
-    served.retain(|served| rule.api_groups.contains(&served.name.group));
-    // A group that is not served may have a resource with any of the names.
-    if !rule.api_groups.iter().all(|group| served.iter().any(|served| served.name.group == *group)) {
-        return None;
-    }
-    served.retain(|served| has_star(&rule.api_versions) || rule.api_versions.contains(&served.name.version));
-    let mut kinds = Vec::new();
-    for entry in &rule.resources {
-        let name = entry.strip_suffix("/status").unwrap_or(entry);
-        let matched = served.iter().filter(|served| served.name.resource == name);
-        let before = kinds.len();
-        kinds.extend(matched.map(|served| served.kind.clone()));
-        if kinds.len() == before {
-            return None;
-        }
-    }
-    Some(kinds)
-}
-
 impl DeclaredKind {
+    /// Declares a type with the fields that all objects have, and those that some object has that the rules match.
+    fn common(rules: &[&Rule], cluster_fixture: &ClusterFixture) -> Self {
+        let known = top_level_fields(rules, cluster_fixture);
+        let is_open = known.is_none();
+        let names = known.unwrap_or_default().into_iter();
+        let mut fields: Vec<(String, Type)> = names
+            .filter(|name| !["apiVersion", "kind", "metadata"].contains(name))
+            .map(|name| (name.to_owned(), Type::Dyn))
+            .collect();
+        let mut declarations = Declarations::default();
+        if let GoType::Object(metadata) = GoType::for_metadata() {
+            fields.push(("metadata".to_owned(), declarations.message(metadata)));
+        }
+        declarations.object(COMMON, "a matched object", fields);
+        if let Some(object) = declarations.types.get_mut(COMMON) {
+            object.is_open = is_open;
+        }
+        Self::declared("matched object", &Type::object(COMMON), declarations)
+    }
+
     fn new(kind: &GroupVersionKind, cluster_fixture: &ClusterFixture) -> Option<Self> {
         let mut declarations = Declarations::default();
         let of = match MESSAGES.of_kind(kind) {
             Some(id) => declarations.message(MESSAGES.get(id)),
             None => declarations.custom_resource(&cluster_fixture.schema_of(kind)?, &kind.kind),
         };
+        Some(Self::declared(&kind.kind, &of, declarations))
+    }
+
+    /// Declares `object` and `oldObject` with the type `of`.
+    fn declared(kind: &str, of: &Type, declarations: Declarations) -> Self {
         let objects = declarations.objects.into_iter();
         let environment = objects.fold(DECLARED.clone(), Environment::with_object);
         let environment = ["object", "oldObject"]
             .into_iter()
             .fold(environment, |environment, name| environment.with_variable(name, of.clone()));
-        Some(Self {
-            kind: kind.kind.clone(),
+        Self {
+            kind: kind.to_owned(),
             environment: with_policy_variables(environment, &[]),
             types: declarations.types,
             variables: Vec::new(),
-        })
+        }
     }
 
     fn declare_variable(&mut self, name: &str, text: &str) {
@@ -242,7 +259,8 @@ impl Declarations {
     fn object(&mut self, name: &str, label: &str, mut fields: Vec<(String, Type)>) {
         fields.extend(["apiVersion", "kind"].map(|field| (field.to_owned(), Type::Dyn)));
         let names = fields.iter().map(|(field, _)| field.clone()).collect();
-        self.types.insert(name.to_owned(), ObjectFields { label: label.to_owned(), fields: names });
+        let fields_of = ObjectFields { label: label.to_owned(), fields: names, is_open: false };
+        self.types.insert(name.to_owned(), fields_of);
         self.objects.push(ObjectType::new(name, fields));
     }
 
@@ -407,20 +425,35 @@ mod tests {
     }
 
     #[test]
-    fn rules_for_unknown_kinds_have_no_undefined_fields() {
+    fn objects_of_unknown_kinds_have_apiversion_kind_and_metadata() {
         for (groups, resources) in [
             (&["*"][..], &["deployments"][..]),
-            (&["apps"], &["*"]),
+            (&["*"], &["*"]),
+            (&["example.com"], &["*"]),
             (&["apps"], &["deployments/scale"]),
             (&["apps", "other.example.com"], &["deployments"]),
             (&["apps"], &["deployments", "others"]),
         ] {
-            assert_eq!(
-                undefined(groups, resources, "object.spec.replica == 1"),
-                ["?"],
-                "{groups:?} {resources:?}"
-            );
+            let check = |text: &str, expected: &[&str]| {
+                assert_eq!(undefined(groups, resources, text), expected, "{groups:?} {resources:?} {text}");
+            };
+            let metadata = ["a matched object.metdata, metadata?"];
+            check("object.metdata.name == 'a'", &metadata);
+            check("has(oldObject.metdata)", &metadata);
+            check("object.metadata.nmae == 'a'", &["ObjectMeta.nmae, name?"]);
+            check("object.spec.replica == 1 && object.other.field == 1 && object.kind == 'A'", &[]);
         }
+    }
+
+    #[test]
+    fn objects_of_all_kinds_of_built_in_groups_have_the_fields_of_these_kinds() {
+        let check = |text: &str, expected: &[&str]| {
+            assert_eq!(undefined(&["", "apps"], &["*"], text), expected, "{text}");
+        };
+        check("object.metdata.name == 'a'", &["a matched object.metdata, metadata?"]);
+        check("object.sepc.replicas == 1", &["a matched object.sepc, spec?"]);
+        check("object.webhooks.size() == 1", &["a matched object.webhooks"]);
+        check("object.data.a == 'b' || object.spec.replica == 1 || object.type == 'Opaque'", &[]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use kubernetes_types::status::FieldError;
 
 use super::l04_served::operation;
 use super::match_conditions::{
-    CORRECT_NAME, SELECT_NAMESPACES, missing_key, reads_namespace_object, unguarded, unknown_field,
+    CORRECT_NAME, SELECT_NAMESPACES, missing_key, reads_namespace_object, undefined, unguarded, unknown_field,
 };
 use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::object_probe::ObjectProbe;
@@ -60,10 +60,13 @@ fn configuration(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observe
         return Ok(violations);
     }
     let known = known(webhook, cluster_fixture);
-    let mut violations = failing(webhook, &known);
-    if violations.is_empty() {
-        violations = constant(webhook, &known);
+    let failing = failing(webhook, &known);
+    if failing.is_empty() {
+        return Ok(constant(webhook, &known));
     }
+    // The examples are evaluated only without findings, but a guard against null does not correct a misspelled name.
+    let mut violations = undefined(webhook, cluster_fixture);
+    violations.extend(failing);
     Ok(violations)
 }
 
@@ -432,6 +435,16 @@ mod tests {
     fn configuration_of(subject: &Subject) -> Vec<String> {
         let found = configuration(subject, &ClusterFixture::new([])).unwrap();
         found.into_iter().map(|violation| violation.kind).collect()
+    }
+
+    #[test]
+    fn misspelled_field_is_found_in_a_condition_that_fails_for_a_null_object() {
+        let null = "c has no value for a DELETE";
+        let metadata = "reads the unknown field metdata";
+        check("pods", "object.metdata.name == 'x'", &[metadata, null]);
+        check("*", "object.metdata.name == 'x'", &[metadata, null]);
+        check("pods", "object.metadata.nmae == 'x'", &["reads the unknown field nmae", null]);
+        check("pods", "object.metadata.name == 'x'", &[null]);
     }
 
     #[test]
