@@ -6,10 +6,11 @@ use kubernetes_admission::attributes::{Attributes, GroupVersionKind};
 use kubernetes_admission::config::{FailurePolicy, ReinvocationPolicy};
 use kubernetes_admission::policy::{ExpressionPart, MutatingPolicy, PatchType, PolicyRun};
 use kubernetes_api_server::ClusterFixture;
-use kubernetes_types::schema::{Kind, MESSAGES};
+use kubernetes_types::schema::{Form, Kind, MESSAGES, Shape};
 
 use super::match_conditions::CORRECT_NAME;
 use super::policy_examples::{example_requests, mutated, without_params};
+use crate::check::Severity;
 use crate::policies::{MutationTrial, Parsed, PolicyObject};
 use crate::similar_name::most_similar;
 use crate::violation::Violation;
@@ -25,6 +26,10 @@ mod errors {
 /// The advice for an object whose type name does not match its path.
 const CORRECT_TYPE_NAME: &str = "Correct the type name: it is `Object` and the path of the field, such as \
                                  Object.metadata or Object.spec.containers.";
+
+/// The advice for an operation of a JSON patch whose parent is missing.
+const ADD_PARENT: &str =
+    "Add the parent first if the object does not have it, or use patchType ApplyConfiguration.";
 
 /// Returns the result of applying a mutating policy to the examples, for L16 and L17; `None` for other objects.
 ///
@@ -91,9 +96,9 @@ fn failing(
         } else if error.contains(errors::TYPE_NAME) {
             Violation::new("wrong type name", message).with_help(CORRECT_TYPE_NAME)
         } else if error.contains(errors::MISSING_PATH) && !has_params {
-            let help =
-                "Add the parent first if the object does not have it, or use patchType ApplyConfiguration.";
-            Violation::new("missing parent", message).with_help(help)
+            missing_parent(error, request, follows)
+                .unwrap_or_else(|| Violation::new("missing parent", message))
+                .with_help(ADD_PARENT)
         } else {
             continue;
         };
@@ -118,6 +123,53 @@ fn similar_field(kind: &GroupVersionKind, error: &str) -> Option<&'static str> {
         message = MESSAGES.get(id);
     }
     most_similar(unknown, message.members().iter().map(|field| field.name))
+}
+
+/// Returns the finding about a JSON patch for a path whose parent `request` does not have.
+///
+/// Returns `None` if the kind does not have the parent.
+fn missing_parent(error: &str, request: &Attributes, follows: &str) -> Option<Violation> {
+    let (_, path) = error.split_once(errors::MISSING_PATH)?;
+    let path = path.split('"').nth(1)?;
+    let object = request.object.as_ref()?;
+    let ends = path.match_indices('/').map(|(end, _)| end).skip(1);
+    let parents: Vec<&str> = ends.filter_map(|end| path.get(..end)).collect();
+    // A later mutation may have added the parent.
+    let missing = parents.iter().find(|parent| object.pointer(parent).is_none());
+    let parent = missing.or(parents.last())?;
+    if !has_field(&request.kind, parent) {
+        return None;
+    }
+    let (_, name) = parent.rsplit_once('/')?;
+    let message = format!(
+        "the mutation fails for objects without {name}: on {} of {}, {error}; {follows}",
+        request.operation,
+        request.resource.group_resource()
+    );
+    Some(Violation::new("missing parent", message).with_severity(Severity::Warning))
+}
+
+/// Returns whether objects of `kind` can have a value at a JSON pointer.
+fn has_field(kind: &GroupVersionKind, pointer: &str) -> bool {
+    let Some(id) = MESSAGES.of_kind(kind) else { return true };
+    let mut message = MESSAGES.get(id);
+    let mut names = pointer.split('/').skip(1);
+    while let Some(name) = names.next() {
+        let Some(field) = message.member(name) else { return name == "apiVersion" || name == "kind" };
+        let (Shape::Plain | Shape::Optional | Shape::List, Kind::Message(id)) = (field.shape, field.kind)
+        else {
+            return true;
+        };
+        if field.shape == Shape::List {
+            // The next part is the index of an item.
+            names.next();
+        }
+        message = MESSAGES.get(id);
+        if message.form == Form::Value || message.members().is_empty() {
+            return true;
+        }
+    }
+    true
 }
 
 /// Returns whether the expression of a mutation has a value. L15 reports expressions that fail.
@@ -179,6 +231,34 @@ mod tests {
             (".spec.somethingElse", None),
         ] {
             assert_eq!(similar_field(&kind, &error(path)), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn missing_parent_is_an_error_only_if_the_kind_does_not_have_it() {
+        let cluster_fixture = ClusterFixture::new([]);
+        for (path, severity, part) in [
+            (
+                "/metadata/labels/a",
+                Some(Severity::Warning),
+                "for objects without labels: on CREATE of pods, ",
+            ),
+            ("/spec/nodeSelector/a", Some(Severity::Warning), "for objects without nodeSelector: "),
+            (
+                "/spec/containers/0/securityContext/capabilities/add",
+                Some(Severity::Warning),
+                "for objects without securityContext: ",
+            ),
+            ("/metadata/lables/a", None, "doc is missing path"),
+            ("/spec/containers/0/security/privileged", None, "doc is missing path"),
+        ] {
+            let expression = format!(r#"[JSONPatch{{op: "add", path: "{path}", value: "b"}}]"#);
+            let policies = Policies::new(&[policy(&expression)], &cluster_fixture);
+            let [object] = policies.objects.as_slice() else { panic!("one object") };
+            let trial = trial(object, &cluster_fixture).unwrap();
+            let [found] = trial.failing.as_slice() else { panic!("{path}: {trial:?}") };
+            assert_eq!(found.severity, severity, "{path}");
+            assert!(found.message.contains(part), "{path}: {}", found.message);
         }
     }
 
