@@ -9,6 +9,7 @@ use super::record::{Attempt, Outcome, Record, ScenarioRecord, StepOutcome};
 use crate::Failure;
 use crate::narrator::{Note, NoteKind};
 use crate::progress::ProgressReporter;
+use crate::request_report::cut;
 use crate::screen::{self, Marks};
 use crate::style::{BAD, FAINT, GOOD, NOT_DONE, brief};
 
@@ -151,7 +152,7 @@ fn attempt_text(text: &mut String, scenario: &ScenarioRecord, attempt: &Attempt,
             NoteKind::Whole => None,
             // A scenario that passes expects the rejection.
             NoteKind::Help if failure.is_none() || is_in_error => None,
-            NoteKind::Event | NoteKind::Cause if is_in_error => Some(shortened(&note.text)),
+            NoteKind::Event | NoteKind::Cause if is_in_error => Some(cut(&note.text, MAX_REPEATED)),
             NoteKind::Event | NoteKind::Cause | NoteKind::Help => Some(note.text.clone()),
         }
     };
@@ -173,12 +174,6 @@ fn attempt_text(text: &mut String, scenario: &ScenarioRecord, attempt: &Attempt,
 
 fn note_text(text: &mut String, note: &str) {
     let _ = writeln!(text, "          {TOLD}{}{TOLD:#}", OneLine(note));
-}
-
-/// Returns the beginning of a note that the error at the end of the run shows in full.
-fn shortened(note: &str) -> String {
-    let short: String = note.chars().take(MAX_REPEATED).collect();
-    if short.len() == note.len() { short } else { format!("{}…", short.trim_end()) }
 }
 
 fn mark(marks: Marks, good: bool) -> String {

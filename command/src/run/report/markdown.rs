@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::diagnostic::several;
 use crate::markdown::{cell, fence, line};
+use crate::request_report::cut;
 use crate::run::record::{Outcome, Record, ScenarioRecord};
 use crate::run::summary::{skip_reasons, totals};
 use crate::style::brief;
@@ -110,10 +111,5 @@ fn place(scenario: &ScenarioRecord, at: usize) -> String {
 
 /// Escapes control sequences in a message, and truncates it after [`MAX_MESSAGE`] characters.
 fn safe(message: &str) -> String {
-    let lines = output::lines(message);
-    let mut short: String = lines.chars().take(MAX_MESSAGE).collect();
-    if short.len() < lines.len() {
-        short.push('…');
-    }
-    short
+    cut(&output::lines(message), MAX_MESSAGE)
 }
