@@ -126,17 +126,31 @@ fn a_failed_scenario_is_shown_again_in_the_summary() {
     assert!(summary.starts_with(expected), "{summary}");
 }
 
+/// Returns a record of scenarios that end with these outcomes of their only step, which has these notes.
+fn record_of<const COUNT: usize>(outcomes: [(StepOutcome, Vec<Note>); COUNT]) -> Record {
+    let scenarios = (0..COUNT).map(|index| {
+        let mut scenario = planned("");
+        scenario.key.line = 10 * index;
+        scenario.steps[0].line = scenario.key.line + 1;
+        (scenario, None)
+    });
+    let mut record = Record::new(scenarios.collect(), Instant::now());
+    for (index, (outcome, notes)) in outcomes.into_iter().enumerate() {
+        let scenario = record.scenario_mut(index).unwrap();
+        scenario.begin();
+        let attempt = scenario.attempt_mut().unwrap();
+        attempt.begin_step(0);
+        attempt.end_step(0, outcome, notes);
+        scenario.end();
+    }
+    record
+}
+
 #[test]
 fn help_for_a_rejection_is_not_shown_in_a_scenario_that_passes() {
-    let mut record = Record::new(vec![(planned(""), None)], Instant::now());
-    let scenario = record.scenario_mut(0).unwrap();
-    scenario.begin();
-    let attempt = scenario.attempt_mut().unwrap();
-    attempt.begin_step(0);
     let notes = [(NoteKind::Cause, "403 Forbidden"), (NoteKind::Help, "change the object")];
     let notes = notes.map(|(kind, text)| Note { kind, text: text.to_owned() });
-    attempt.end_step(0, StepOutcome::Passed, notes.to_vec());
-    scenario.end();
+    let record = record_of([(StepOutcome::Passed, notes.to_vec())]);
     let text = scenario_text(&record.scenarios()[0], Marks::UNICODE, true);
     assert!(text.contains("403 Forbidden") && !text.contains("change the object"), "{text}");
 }
@@ -144,15 +158,8 @@ fn help_for_a_rejection_is_not_shown_in_a_scenario_that_passes() {
 #[test]
 fn a_note_that_the_error_repeats_is_shortened_below_its_step() {
     let scenario_with = |outcome: StepOutcome| {
-        let mut record = Record::new(vec![(planned(""), None)], Instant::now());
-        let scenario = record.scenario_mut(0).unwrap();
-        scenario.begin();
-        let attempt = scenario.attempt_mut().unwrap();
-        attempt.begin_step(0);
         let note = Note { kind: NoteKind::Cause, text: format!("500 InternalError: {}", "x".repeat(100)) };
-        attempt.end_step(0, outcome, vec![note]);
-        scenario.end();
-        scenario_text(&record.scenarios()[0], Marks::UNICODE, true)
+        scenario_text(&record_of([(outcome, vec![note])]).scenarios()[0], Marks::UNICODE, true)
     };
     let failed = scenario_with(StepOutcome::Failed("expected the request to be admitted".to_owned()));
     assert!(failed.contains("500 InternalError: xxx") && failed.contains("xxx…"), "{failed}");
@@ -162,45 +169,22 @@ fn a_note_that_the_error_repeats_is_shortened_below_its_step() {
 
 #[test]
 fn failures_that_differ_in_a_uid_are_one_error() {
-    let scenarios = [2, 9].map(|line| {
-        let mut scenario = planned("");
-        scenario.key = ScenarioKey { path: "a".to_owned(), line };
-        (scenario, None)
-    });
-    let mut record = Record::new(scenarios.to_vec(), Instant::now());
     let uids = ["0d4a0c3e-9f2b-4a7e-8c1d-1a2b3c4d5e6f", "5f6e7d8c-0b1a-4293-b4c5-d6e7f8091a2b"];
-    for (index, uid) in uids.into_iter().enumerate() {
-        let scenario = record.scenario_mut(index).unwrap();
-        scenario.begin();
-        let attempt = scenario.attempt_mut().unwrap();
-        attempt.begin_step(0);
+    let record = record_of(uids.map(|uid| {
         let message = format!("expected response.uid=\"{uid}\", got \"wrong\"");
-        attempt.end_step(0, StepOutcome::Failed(message), Vec::new());
-        scenario.end();
-    }
+        (StepOutcome::Failed(message), Vec::new())
+    }));
     let summary = summary::summary(&record, 0, Documents::Hidden);
     assert!(summary.contains("2 scenarios fail in the same step"), "{summary}");
 }
 
 #[test]
 fn only_the_first_of_several_failures_shows_their_common_help() {
-    let scenarios = [("a", 2), ("a", 9)].map(|(path, line)| {
-        let mut scenario = planned("");
-        scenario.key = ScenarioKey { path: path.to_owned(), line };
-        scenario.steps[0].line = line + 1;
-        (scenario, None)
-    });
-    let mut record = Record::new(scenarios.to_vec(), Instant::now());
-    for (index, message) in ["first", "second"].into_iter().enumerate() {
-        let scenario = record.scenario_mut(index).unwrap();
-        scenario.begin();
-        let attempt = scenario.attempt_mut().unwrap();
-        attempt.begin_step(0);
+    let record = record_of(["first", "second"].map(|message| {
         let help = Note { kind: NoteKind::Help, text: "change the object".to_owned() };
-        attempt.end_step(0, StepOutcome::Failed(message.to_owned()), vec![help]);
-        scenario.end();
-    }
+        (StepOutcome::Failed(message.to_owned()), vec![help])
+    }));
     let summary = summary::summary(&record, 0, Documents::Hidden);
     assert_eq!(summary.matches("change the object").count(), 1, "{summary}");
-    assert!(summary.contains("see the help for a:3"), "{summary}");
+    assert!(summary.contains("see the help for a.feature:1"), "{summary}");
 }
