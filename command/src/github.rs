@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use harness::verify::Severity;
 
+use crate::check_help::subject;
+
 /// Returns whether the command runs in a GitHub workflow and therefore prints annotations.
 pub(crate) fn annotates() -> bool {
     std::env::var("GITHUB_ACTIONS").is_ok_and(|value| value == "true")
@@ -33,7 +35,7 @@ pub(crate) fn command(severity: Severity, place: Option<(&str, u64)>, title: &st
 ///
 /// `title` is `NAME: STATEMENT`.
 pub(crate) fn check_title(id: &str, title: &str) -> String {
-    format!("{id} {}", title.split(": ").next().unwrap_or(title))
+    format!("{id} {}", subject(title))
 }
 
 /// Returns the path of a file for annotations; the path is relative if the file is in the current directory.
