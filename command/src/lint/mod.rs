@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use harness::json::text;
 use harness::verify::checks;
-use harness::verify::{Audience, Check, lint};
+use harness::verify::{Audience, Check, lint, sentence};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -286,12 +286,6 @@ impl Lint {
             unreadable: linted.unreadable,
         }
     }
-}
-
-/// Returns the advice as a sentence, as in the documentation of the checks.
-fn sentence(advice: &str) -> String {
-    let (first, rest) = advice.split_at(advice.chars().next().map_or(0, char::len_utf8));
-    format!("{}{rest}.", first.to_uppercase())
 }
 
 /// Returns the name of a webhook configuration, an admission policy, or a binding, or `None` for any other object.

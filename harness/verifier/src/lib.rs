@@ -100,7 +100,7 @@ pub use self::report::Report;
 pub use self::subject::{Subject, with_phase};
 pub use self::tried::send;
 pub use self::validity::{is_within, without_positions};
-pub use self::violation::{Observed, Severity, Skipped, Violation};
+pub use self::violation::{Observed, Severity, Skipped, Violation, sentence};
 pub use self::webhook_probe::{
     Bundle, ConfigurationSet, Intervention, Notes, Rotation, Settings, Stop, WebhookProbe,
 };

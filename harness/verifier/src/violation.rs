@@ -27,6 +27,12 @@ pub enum Severity {
     Error,
 }
 
+/// Returns advice that begins in lower case as a sentence, as in the documentation of the checks.
+pub fn sentence(advice: &str) -> String {
+    let (first, rest) = advice.split_at(advice.chars().next().map_or(0, char::len_utf8));
+    format!("{}{rest}.", first.to_uppercase())
+}
+
 /// A violation in an object of the manifests.
 #[derive(Debug)]
 pub struct Defect {

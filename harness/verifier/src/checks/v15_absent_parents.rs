@@ -10,6 +10,7 @@ use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
 use crate::patch_advice::patch_advice;
 use crate::shape::{self, pod_spec};
+use crate::violation::sentence;
 
 pub(super) const CHECK: Check = Check {
     id: "V15",
@@ -92,11 +93,10 @@ fn judge(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
         }
     };
     let violation = Violation::new(kind, message).with_steps([Arc::clone(outcome)]);
-    let Some(mut advice) = outcome.calls().find_map(patch_advice) else { return Some(violation) };
-    if let Some(first) = advice.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
-    Some(violation.with_help(advice + "."))
+    Some(match outcome.calls().find_map(patch_advice) {
+        Some(advice) => violation.with_help(sentence(&advice)),
+        None => violation,
+    })
 }
 
 /// Returns JSON pointers to the optional fields of `object` with their names. Later list items come first.

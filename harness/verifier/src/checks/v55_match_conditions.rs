@@ -22,6 +22,7 @@ use crate::object_probe::ObjectProbe;
 use crate::stored::{delete, update};
 use crate::subject::{Subject, consequence};
 use crate::tried::is_compile_error;
+use crate::violation::sentence;
 
 pub(super) const CHECK: Check = Check {
     id: "V55",
@@ -339,11 +340,8 @@ fn help(
     if reads_namespace_object(&condition.expression, key) {
         return Some(SELECT_NAMESPACES.to_owned());
     }
-    let mut unknown = unknown_field(webhook, &condition.expression, key, cluster_fixture)?;
-    if let Some(first) = unknown.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
-    Some(format!("{unknown}. {CORRECT_NAME}"))
+    let unknown = unknown_field(webhook, &condition.expression, key, cluster_fixture)?;
+    Some(format!("{} {CORRECT_NAME}", sentence(&unknown)))
 }
 
 fn judge(
