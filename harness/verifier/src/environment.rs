@@ -262,7 +262,7 @@ impl Environment {
         }
         let object = object.or_else(|| run.take_object());
         let mut record = run.record;
-        failed_call::add_responses(&mut record, request.resource.resource == "secrets");
+        failed_call::add_responses(&mut record, request);
         let outcome = Outcome {
             webhook_set: webhook_set.clone(),
             request: request.clone(),

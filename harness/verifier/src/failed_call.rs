@@ -1,6 +1,7 @@
 //! Describes the HTTP response of a failed call, because kube-apiserver's message often contains neither its status nor
 //! its body.
 
+use kubernetes_admission::attributes::Attributes;
 use kubernetes_admission::caller::Reply;
 use kubernetes_admission::event::{CallResult, Called, Event, Record};
 use serde::de::IgnoredAny;
@@ -29,9 +30,10 @@ pub fn error_body(called: &Called) -> Option<String> {
     body_start(called.reply.as_ref()?, &failure.reason, MAX_BODY)
 }
 
-/// Returns the start of the body of an HTTP error as the end of a message; empty if there is no body.
-pub(super) fn response_start(reply: &Reply) -> String {
-    let body = body_start(reply, "", MAX_BODY_IN_FINDING);
+/// Returns the start of the body of an HTTP error as the end of a message; empty without a body, and for a Secret.
+pub(super) fn response_start(reply: &Reply, request: &Attributes) -> String {
+    let body = Some(reply).filter(|_| !is_secret(request));
+    let body = body.and_then(|reply| body_start(reply, "", MAX_BODY_IN_FINDING));
     body.map(|body| format!("; the response begins with: {body}")).unwrap_or_default()
 }
 
@@ -57,14 +59,19 @@ fn body_start(reply: &Reply, message: &str, max: usize) -> Option<String> {
     })
 }
 
+/// Returns whether the request is about a Secret. A response may quote its values.
+fn is_secret(request: &Attributes) -> bool {
+    request.resource.resource == "secrets"
+}
+
 /// Adds the HTTP status and the start of the body to the reasons of the failed calls in `record`.
 ///
-/// If `is_secret` is set, the request is about a Secret: the body may quote its values and is omitted.
-pub(super) fn add_responses(record: &mut Record, is_secret: bool) {
+/// Omits the body if `request` is about a Secret.
+pub(super) fn add_responses(record: &mut Record, request: &Attributes) {
     for event in &mut record.events {
         let Event::Called(called) = event else { continue };
         let status = failed_status(called).map(|status| format!("HTTP status {status}"));
-        let reply = called.reply.as_ref().filter(|_| !is_secret);
+        let reply = called.reply.as_ref().filter(|_| !is_secret(request));
         let CallResult::Failed { failure, .. } = &mut called.result else { continue };
         let body = reply.and_then(|reply| body_start(reply, &failure.reason, MAX_BODY_IN_FINDING));
         let body = body.map(|body| format!("the response begins with: {body}"));

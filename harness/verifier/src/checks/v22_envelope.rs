@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kubernetes_admission::caller::Reply;
 use kubernetes_admission::event::Called;
 use kubernetes_types::json::at;
 use serde_json::Value;
@@ -75,18 +74,13 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let mut violations = Vec::new();
     let mut faults = faults(&exchange.review, reply.status, &reply.body);
     if reply.status != 200 {
-        let message = format!("the HTTP status is {}, not 200{}", reply.status, body_of(reply, object_probe));
+        let body = failed_call::response_start(reply, object_probe.request);
+        let message = format!("the HTTP status is {}, not 200{body}", reply.status);
         faults.insert(0, Fault { kind: "HTTP status", message, difference: None });
     }
     violations.extend(faults.into_iter().map(|fault| violation(&path, fault, &outcome)));
     violations.extend(on_the_error_path(object_probe, called, &outcome).await);
     Ok(violations)
-}
-
-/// Returns the start of the body of an HTTP error as a part of a message; empty if the object is a Secret.
-fn body_of(reply: &Reply, object_probe: &ObjectProbe<'_>) -> String {
-    let is_secret = object_probe.request.resource.resource == "secrets";
-    if is_secret { String::new() } else { failed_call::response_start(reply) }
 }
 
 /// Returns the situation in which the webhook sent a response, according to `response.allowed`.
