@@ -14,6 +14,7 @@ pub(crate) use self::evaluation::outcome;
 pub use self::evaluation::{Evaluated, Evaluation, EvaluationError, OUT_OF_BUDGET, Outcome};
 pub use self::expression::{CompileError, Environment, Expression, compile, compile_in, declarations};
 pub use self::partial::{KnownFields, constant_error, constant_error_of, constant_value};
+pub(crate) use self::variables::variable_error;
 pub use self::variables::{Bindings, Subject};
 
 /// The cost budget of all conditions of a webhook together.

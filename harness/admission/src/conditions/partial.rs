@@ -8,7 +8,7 @@ use kubernetes_cel::value::{Map, Origin, Value};
 use kubernetes_cel::{Limits, Members, Program, SHALLOW, Variables};
 use serde_json::{Value as Json, json};
 
-use super::Condition;
+use super::{Condition, variable_error};
 pub use crate::attributes::{GroupVersionKind, GroupVersionResource, Operation};
 
 /// The known fields of a set of requests. The user, names, options, and objects are unknown.
@@ -173,12 +173,7 @@ impl<'a> Members<'a> for Reads<'a> {
         }
         // The evaluation runs on its own thread, because the depth of the programs on this one is unknown.
         let evaluated = program.evaluate_inside(self, &Limits::default(), SHALLOW).value;
-        let evaluated = evaluated.map_err(|error| {
-            if matches!(error, Error::Unsupported(_)) {
-                return error;
-            }
-            Error::new(format!("composited variable \"{name}\" fails to evaluate: {error}"))
-        });
+        let evaluated = evaluated.map_err(|error| variable_error(name, "evaluate", error));
         Some(value.get_or_init(|| evaluated).clone())
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use kubernetes_cel::Variables;
 use kubernetes_cel::authorization::{self, AuthorizationDecision, Resource, User};
+use kubernetes_cel::function::Error;
 use kubernetes_cel::value::{Origin, Value};
 use kubernetes_cel::{authorizer_value, request_resource_value};
 use serde_json::Value as Json;
@@ -13,6 +14,16 @@ use super::request;
 use crate::attributes::GroupVersionResource;
 pub(crate) use crate::attributes::{Attributes, GroupVersionKind, UserInfo};
 use crate::authorizer::{AccessDecision, AccessRequest, AccessTarget, Authorizer, Decision, ResourceTarget};
+
+/// Returns kube-apiserver's error for the variable `name` of a policy, which fails to `fails` (evaluate or compile).
+///
+/// Source: apiserver pkg/admission/plugin/cel/composition.go, `Callback`.
+pub(crate) fn variable_error(name: &str, fails: &str, error: Error) -> Error {
+    if matches!(error, Error::Unsupported(_)) {
+        return error;
+    }
+    Error::new(format!("composited variable \"{name}\" fails to {fails}: {error}"))
+}
 
 /// The request that conditions are evaluated for, as one webhook would receive it.
 #[derive(Clone, Copy)]

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 use super::compilation::{Expression, NamedExpression};
 use super::record::{EvaluatedExpression, ExpressionPart};
-use crate::conditions::{Bindings, CompileError};
+use crate::conditions::{Bindings, CompileError, variable_error};
 
 /// The variables of one sequence of expressions, such as all validations of a policy.
 ///
@@ -102,12 +102,7 @@ impl<'a> Activation<'a> {
         let (value, cost) = self.evaluate(expression);
         self.cost.fetch_add(cost, Ordering::Relaxed);
         let fails = if expression.program.is_ok() { "evaluate" } else { "compile" };
-        let value = value.map_err(|error| {
-            if matches!(error, Error::Unsupported(_)) {
-                return error;
-            }
-            Error::new(format!("composited variable \"{name}\" fails to {fails}: {error}"))
-        });
+        let value = value.map_err(|error| variable_error(name, fails, error));
         let evaluated = EvaluatedExpression {
             part: ExpressionPart::Variable(std::sync::Arc::clone(name)),
             expression: std::sync::Arc::clone(&expression.text),
