@@ -33,7 +33,7 @@ pub(crate) async fn start(files: &[impl AsRef<Path>], log: &Log) -> Result<Fleet
     })
 }
 
-/// Returns the credentials that fakes with the behavior `demand` require, or `None` if there are no such fakes.
+/// Returns the credentials that fakes with the behavior `demand` require, or `None` if no fake has this behavior.
 ///
 /// # Errors
 /// Returns an environment failure if a client certificate cannot be created.

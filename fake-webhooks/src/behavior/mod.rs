@@ -126,8 +126,8 @@ impl Behavior {
 
     /// Lists the parameters of the behavior with this name, such as `one of code, reason, message`.
     ///
-    /// Returns `None` if there is no such behavior, or if its parameters are not a map.
-    pub(crate) fn fields(name: &str) -> Option<String> {
+    /// Returns `None` for an unknown name, and for a behavior whose parameters are not a map.
+    pub(crate) fn parameters(name: &str) -> Option<String> {
         let unknown = json!({name: {"": null}});
         let message = serde_json::from_value::<Self>(unknown).err()?.to_string();
         Some(message.strip_prefix("unknown field ``, expected ")?.to_owned())

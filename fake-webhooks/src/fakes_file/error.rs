@@ -33,19 +33,21 @@ impl FileError {
         let suffix = format!(" at line {}, column {}", place.line(), place.column());
         let message = message.strip_suffix(&suffix).map(str::to_owned).unwrap_or(message);
         let mut error = Self::at(file, text, place, plain_yaml_message(&message));
-        if let Some(behavior) = error.behavior_without_map(&message) {
-            error.message = behavior;
+        if message == "expected mapping start"
+            && let Some(parameters) = error.parameters()
+        {
+            error.message = parameters;
         }
         error
     }
 
-    /// Names the fields of a behavior whose parameters are not a map.
-    fn behavior_without_map(&self, message: &str) -> Option<String> {
+    /// Names the parameters of the behavior in front of the error, or returns `None` if there is another key.
+    fn parameters(&self) -> Option<String> {
         let before = usize::try_from(self.column).ok()?.checked_sub(1)?;
-        let key = self.quoted.chars().take(before).collect::<String>();
-        let key = key.trim_end().strip_suffix(':')?.rsplit(['{', ' ', ',']).next()?.to_owned();
-        let fields = Behavior::fields(&key).filter(|_| message == "expected mapping start")?;
-        Some(format!("`{key}` needs a map of its parameters: expected {fields}"))
+        let before: String = self.quoted.chars().take(before).collect();
+        let key = before.trim_end().strip_suffix(':')?.rsplit(['{', ' ', ',']).next()?;
+        let parameters = Behavior::parameters(key)?;
+        Some(format!("`{key}` needs a map of its parameters: expected {parameters}"))
     }
 }
 
