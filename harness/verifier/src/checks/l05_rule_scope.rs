@@ -21,8 +21,8 @@ pub(super) const CHECK: Check = Check {
           includes DELETE, whose object is null, and CONNECT, whose object contains options; `*` in \
           apiGroups includes every group that is installed later; without a scope, a rule matches both namespaced and cluster-scoped \
           objects. A webhook with failurePolicy Fail and without a namespaceSelector blocks writes in every \
-          namespace while it is down, including kube-system. If that takes down the control plane, V50 \
-          reports it.",
+          namespace while it is down, including kube-system. If the webhook matches objects that the \
+          control plane needs, V50 reports it instead.",
     help: "List the operations, groups, and resources that the webhook handles, and add a namespaceSelector.",
     source: "Admission Webhook Good Practices, Limit the scope of each webhook; kubernetes \
              admissionregistration/v1 \

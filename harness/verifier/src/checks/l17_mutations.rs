@@ -8,11 +8,11 @@ pub(super) const CHECK: Check = Check {
     id: "L17",
     title: "mutations: the mutations of a mutating policy can be applied to every object that the policy matches",
     severity: Severity::Error,
-    why: "kube-apiserver accepts policies whose mutations cannot be applied. An applyConfiguration may set a field that \
-          the kind does not have, or an atomic field, such as the command of a container or a nodeSelector. The type \
-          name of an object may not match its path. A JSON patch may set a field whose parent an object does not have. \
-          When kube-apiserver applies the policy, it rejects the request, or skips the mutation if failurePolicy is \
-          Ignore.",
+    why: "kube-apiserver accepts policies whose mutations cannot be applied. For example, an applyConfiguration sets a \
+          field that the kind does not have, or an atomic field, such as the command of a container or a nodeSelector. \
+          Other examples are a type name that does not match the path of the object, and a JSON patch that sets a field \
+          whose parent is missing. When kube-apiserver applies the policy, it rejects the request, or skips the mutation \
+          if failurePolicy is Ignore.",
     help: "Use a mutation with patchType JSONPatch for an atomic field.",
     source: "apiserver pkg/admission/plugin/policy/mutating/patch/smd.go and json_patch.go",
     audience: Audience::Policies,

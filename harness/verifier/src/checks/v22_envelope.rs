@@ -158,16 +158,16 @@ fn help_on_the_error_path(kind: &str) -> &'static str {
     }
 }
 
-/// Marks a violation as a response to an object that no API server sends, which makes it a note.
+/// Marks a violation as a response to an object that no API server sends. By default, it is then a note.
 fn undecodable(violation: Violation, exchange: &Exchange) -> Violation {
     let review: Value = serde_json::from_slice(&exchange.review).unwrap_or_default();
     violation
         .with_sent(review.pointer(sent_object(&review)).cloned())
         .with_severity(Severity::Note)
         .with_why(
-            "kube-apiserver validates the type of metadata before it calls webhooks, so it does not send this object, \
-             and this finding is a note. It is a warning if the webhook hangs or does not answer the next review. The \
-             same code responds to objects that a webhook receives but cannot decode: a later Kubernetes release may \
+            "kube-apiserver validates the type of metadata before it calls webhooks, so it does not send this object. \
+             The finding is therefore a note, or a warning if the webhook hangs or does not answer the next review. The same \
+             code responds to objects that a webhook receives but cannot decode: a later Kubernetes release may \
              change a type, and a CustomResourceDefinition may allow other types. Without a complete response, \
              failurePolicy applies, and the client does not see the reason.",
         )

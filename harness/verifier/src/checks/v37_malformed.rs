@@ -25,10 +25,10 @@ pub(super) const CHECK: Check = Check {
     title: "malformed input: the webhook rejects it with a 4xx or a denial, and answers the next review as \
             before",
     severity: Severity::Warning,
-    why: "Everyone who reaches the port can send anything: scanners, health checks of load balancers, a \
-          person with curl. A webhook that panics, hangs, or allows input that it could not read will do \
-          the same on the first review that a future version encodes differently. If its process ends, \
-          every write that it matches fails until it is back. Because no API server sends these inputs, the \
+    why: "Any client that reaches the port can send anything: a scanner, the health check of a load balancer, or \
+          curl. A webhook that panics, hangs, or allows input that it could not read will do the same on the first \
+          review that a future version encodes differently. If its process exits and failurePolicy is Fail, every \
+          write that it matches fails until it restarts. Because no API server sends these inputs, a finding about a \
           response to one is a note. If the webhook hangs or responds differently afterward, the finding is a \
           warning; if it no longer responds, it is an error.",
     help: "Return status 400 for a body that you cannot decode, and handle all errors and panics in the handler.",
