@@ -71,9 +71,9 @@ pub(crate) struct Serve {
     /// Call the webhooks behind this Service at this address; can be repeated
     #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT")]
     service: Vec<ServiceMapping>,
-    /// Start the fakes in this file (see `admit fakes`), and create their webhook configurations; can be repeated. The
-    /// namespace `default` gets the label admit-fakes=enabled. With --ui, the page shows the fakes, and can change their
-    /// behavior
+    /// Start the fakes in this file (see `admit fakes`), and create their webhook configurations; can be repeated. Adds
+    /// the label admit-fakes=enabled to the namespace `default`. With --ui, the page shows the fakes, and lets you change
+    /// their behavior
     #[arg(long, value_name = "FILE")]
     fakes: Vec<PathBuf>,
     #[command(flatten)]
