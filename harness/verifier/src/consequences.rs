@@ -34,7 +34,7 @@ const CHANGES: [&str; 22] = [
 ];
 
 /// The causes, in the order in which they are applied, starting with objects that the API server rejects.
-const CAUSES: [Cause; 16] = [
+const CAUSES: [Cause; 17] = [
     Cause {
         check: "V19",
         applies: |finding| finding.severity == Severity::Error,
@@ -64,6 +64,13 @@ const CAUSES: [Cause; 16] = [
             let both = [&known.finding.kind, &other.kind];
             let is_type_meta = check == "V18" && both.iter().all(|kind| types.contains(&kind.as_str()));
             is_type_meta || (check != "V18" && CHANGES.contains(&check) && known.has_fields_of(other))
+        },
+    },
+    Cause {
+        check: "V11",
+        applies: |finding| finding.severity == Severity::Error,
+        explains: |known, check, other| {
+            CHANGES.contains(&check) && known.has_fields_of(other) && changes_only_values(other)
         },
     },
     Cause {
@@ -208,6 +215,12 @@ fn is_about_same(finding: &Finding, other: &Finding) -> bool {
     other.webhook() == TOGETHER
         && called.peek().is_some()
         && called.all(|webhook| finding.webhooks.contains_key(webhook))
+}
+
+/// Returns whether each difference is a field with two values, so that nothing is added or removed.
+fn changes_only_values(finding: &Finding) -> bool {
+    let mut differences = finding.differences.iter();
+    !finding.differences.is_empty() && differences.all(|it| it.expected.is_some() && it.found.is_some())
 }
 
 /// Returns the fields that a finding is about, without list positions and keys.
@@ -383,6 +396,27 @@ mod tests {
             &json!([{"V03 removes what another webhook added, which adds a label": [
                 same, "V10 undoes what the owner writes", "V17 writes a whole map",
             ]}]),
+        );
+    }
+
+    #[test]
+    fn value_that_varies_is_the_cause_but_not_of_added_containers() {
+        let mut changed = finding("not idempotent", "error", "m", &["metadata.annotations.at"]);
+        changed["differences"][0]["found"] = 2.into();
+        let mut added = finding("changes a restored object", "error", "m", &["spec.containers[random]"]);
+        added["differences"][0] = json!({"path": "spec.containers[random]", "found": {}});
+        let v11 = finding(
+            "not deterministic",
+            "error",
+            "m",
+            &["metadata.annotations.at", "spec.containers[random]"],
+        );
+        check(
+            &[("V01", &[changed]), ("V04", &[added]), ("V11", &[v11])],
+            &json!([
+                {"V04 changes a restored object": []},
+                {"V11 not deterministic": ["V01 not idempotent"]},
+            ]),
         );
     }
 

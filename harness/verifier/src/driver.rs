@@ -3,7 +3,7 @@
 //! The stages are configurations, side effects, the corpus, single webhooks, minimization of findings, conversions, and
 //! disruptions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -28,7 +28,7 @@ use super::recorder::Recorder;
 use super::report::Report;
 use super::request_context;
 use super::samples::{self, Samples};
-use super::smallest::smallest;
+use super::smallest::{is_repeatable, smallest};
 use super::subject::Subject;
 use super::subresource_probes;
 use super::tried;
@@ -407,23 +407,32 @@ impl Run<'_> {
         let plan = self.plan;
         let mut found = self.finding_log.found();
         let mut all = Vec::new();
+        let mut nondeterministic = BTreeSet::new();
         for (place, check, subject) in plan.places() {
-            all.extend(found.remove(&place).into_iter().flatten().map(|found| (check, subject, found)));
+            for found in found.remove(&place).into_iter().flatten() {
+                if checks::shows_nondeterminism(check, &found.violation) {
+                    nondeterministic.insert(place.1);
+                }
+                all.push((place.1, check, subject, found));
+            }
         }
-        let smaller = all.into_iter().filter_map(|(check, subject, found)| {
+        let smaller = all.into_iter().filter_map(|(place, check, subject, found)| {
             let object = found.object.clone()?;
+            let varies = nondeterministic.contains(&place);
             Some(async move {
                 let is_comparing = checks::COMPARING.contains(&check.id);
-                if is_comparing && !determinism::is_deterministic(plan, subject, &object).await {
+                if is_comparing && (varies || !determinism::is_deterministic(plan, subject, &object).await) {
                     found.is_not_deterministic = true;
                     return;
                 }
-                let kind = &found.violation.kind;
-                if let Some((object, violation)) = smallest(plan, (check, subject), object, kind).await {
+                let kind = found.violation.kind.clone();
+                if let Some((object, violation)) = smallest(plan, (check, subject), object, &kind).await {
+                    found.is_not_deterministic =
+                        is_comparing && !is_repeatable(plan, (check, subject), &object, &kind).await;
                     found.object = Some(object);
                     found.violation = violation;
                 } else {
-                    found.is_not_deterministic = is_comparing;
+                    found.is_not_deterministic = (is_comparing || varies) && check.id != checks::DETERMINISM;
                 }
             })
         });

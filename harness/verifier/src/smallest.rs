@@ -14,6 +14,9 @@ use super::validity::Validity;
 /// The maximum number of smaller objects to try for a finding.
 const OFFERS: usize = 200;
 
+/// The number of further probes that must show a violation that a nondeterministic webhook could have shown by chance.
+const REPETITIONS: usize = 3;
+
 /// Returns the smallest object with a violation of this kind, or `None` if `object` no longer has the violation.
 pub(super) async fn smallest(
     plan: &Plan,
@@ -21,11 +24,7 @@ pub(super) async fn smallest(
     object: Value,
     kind: &str,
 ) -> Option<(Value, Violation)> {
-    let shown = async |object: &Value| {
-        let request = plan.environment.create(object.clone()).ok()?;
-        let observed = plan.probe(check, subject, &request, &Memory::default()).await?;
-        observed.ok()?.into_iter().find(|violation| violation.kind == kind)
-    };
+    let shown = async |object: &Value| violation(plan, (check, subject), object, kind).await;
     let mut violation = shown(&object).await?;
     let fields = if violation.shows_all_fields { violation.fields.clone() } else { BTreeSet::new() };
     let validity = Validity::new(&plan.environment, &object);
@@ -39,4 +38,31 @@ pub(super) async fn smallest(
         }
     }
     Some((shrinking.into_object(), violation))
+}
+
+/// Returns whether repeated probes with `object` all have a violation of this kind.
+pub(super) async fn is_repeatable(
+    plan: &Plan,
+    place: (&'static Check, Option<&Subject>),
+    object: &Value,
+    kind: &str,
+) -> bool {
+    for _ in 0..REPETITIONS {
+        if violation(plan, place, object, kind).await.is_none() {
+            return false;
+        }
+    }
+    true
+}
+
+/// Returns the violation of this kind that a probe with `object` has.
+async fn violation(
+    plan: &Plan,
+    (check, subject): (&'static Check, Option<&Subject>),
+    object: &Value,
+    kind: &str,
+) -> Option<Violation> {
+    let request = plan.environment.create(object.clone()).ok()?;
+    let observed = plan.probe(check, subject, &request, &Memory::default()).await?;
+    observed.ok()?.into_iter().find(|violation| violation.kind == kind)
 }

@@ -37,7 +37,7 @@ pub(super) fn summary(report: &Report, fail_on: FailOn) -> String {
         text.push_str("\n> **Interrupted** this report contains only the findings so far\n");
     }
     let mut findings: Vec<(&CheckReport, &Finding)> = report.new_findings().collect();
-    findings.sort_by_key(|(_, finding)| std::cmp::Reverse(finding.severity));
+    findings.sort_by_key(|(check, finding)| (std::cmp::Reverse(finding.severity), check.id != "V11"));
     let mut explained = BTreeSet::new();
     for (check, found) in findings {
         finding(&mut text, report, check, found, explained.insert(&check.id));

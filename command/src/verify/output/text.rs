@@ -89,7 +89,8 @@ pub(super) fn shared(report: &Report) -> Option<String> {
     }
 }
 
-/// Appends the findings by descending severity, and those of the same severity by check.
+/// Appends the findings by descending severity, and those of the same severity by check. Nondeterminism comes first,
+/// because it can cause findings of other checks.
 ///
 /// The first finding of each check explains why the check matters.
 fn findings(text: &mut String, report: &Report) {
@@ -97,7 +98,13 @@ fn findings(text: &mut String, report: &Report) {
     // A finding of several webhooks is listed once, and findings about all webhooks together come last.
     findings.sort_by_key(|(check, finding)| {
         let webhooks: Vec<&String> = finding.webhooks.keys().collect();
-        (std::cmp::Reverse(finding.severity), finding.webhook() == TOGETHER, &check.id, webhooks)
+        (
+            std::cmp::Reverse(finding.severity),
+            finding.webhook() == TOGETHER,
+            check.id != "V11",
+            &check.id,
+            webhooks,
+        )
     });
     let mut explained = BTreeSet::new();
     for (check, found) in findings {

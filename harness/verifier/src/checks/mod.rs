@@ -113,7 +113,7 @@ pub use self::recorded_writes::NOT_OBSERVED;
 use kubernetes_admission::attributes::Attributes;
 use kubernetes_admission::matching;
 
-use super::check::Check;
+use super::check::{Check, Violation};
 use super::comparison::Difference;
 use super::webhook_probe::WebhookProbe;
 
@@ -263,6 +263,14 @@ pub const STATIC: &[(&Check, &str)] = &[
 
 /// The check that calls the webhooks of each pair in both orders.
 pub(super) const ORDER: &str = "V06";
+
+/// The check that repeats requests.
+pub(super) const DETERMINISM: &str = "V11";
+
+/// Returns whether the violation shows that the webhook gives different responses to the same request.
+pub(super) fn shows_nondeterminism(check: &Check, violation: &Violation) -> bool {
+    check.id == DETERMINISM && v11_determinism::VARIES.contains(&violation.kind.as_str())
+}
 
 /// The checks that compare responses to different requests. They are invalid for a nondeterministic webhook.
 pub(super) const COMPARING: &[&str] = &["V02", "V03", "V08", "V13", "V14", "V21", "V29", "V33", "V34"];

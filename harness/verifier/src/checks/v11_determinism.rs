@@ -24,6 +24,15 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 
+/// The kind of the violation of a webhook that sometimes allows a request and sometimes denies it.
+const VERDICT_VARIES: &str = "verdict varies";
+
+/// The kind of the violation of a webhook that changes an object in different ways.
+const OBJECT_VARIES: &str = "not deterministic";
+
+/// The kinds of violations after which responses to different requests cannot be compared.
+pub(super) const VARIES: [&str; 2] = [VERDICT_VARIES, OBJECT_VARIES];
+
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let alone = object_probe.alone();
     let first = object_probe.answered(&alone, object_probe.request).await?;
@@ -43,14 +52,14 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         if first.refusal.is_some() != again.refusal.is_some() {
             let (one, other) = (first.verdict().to_string(), again.verdict().to_string());
             let message = format!("the same request gets two different responses: {one}; {other}");
-            return Ok(vec![Violation::new("verdict varies", message).with_steps(steps)]);
+            return Ok(vec![Violation::new(VERDICT_VARIES, message).with_steps(steps)]);
         }
         if let (Some(expected), Some(found)) = (&first.object, &again.object) {
             let differences = object_probe.differences(expected, found, Order::Counts);
             if !differences.is_empty() {
                 let message =
                     format!("the same request gives different objects: {}", super::fields(&differences));
-                let violation = Violation::new("not deterministic", message);
+                let violation = Violation::new(OBJECT_VARIES, message);
                 return Ok(vec![violation.with_differences(differences).with_steps(steps)]);
             }
         }
