@@ -309,7 +309,15 @@ pub(crate) fn brief(report: &Report, webhook: &str, reason: &str) -> String {
     }
     // Go's error starts with the request, followed by the cause.
     let cause = error.split_once("\": ").filter(|_| error.starts_with("Post "));
-    cut(cause.map_or(error, |(_, cause)| cause), MAX_REASON)
+    let cause = cause.map_or(error, |(_, cause)| cause);
+    if cause == "EOF" {
+        return "the webhook closes the connection without a response (EOF)".to_owned();
+    }
+    // client-go's message does not say more than the status.
+    if let Some((_, status)) = cause.split_once("has prevented the request from succeeding (HTTP status ") {
+        return cut(&format!("HTTP status {}", status.trim_end_matches(')')), MAX_REASON);
+    }
+    cut(cause, MAX_REASON)
 }
 
 #[cfg(test)]

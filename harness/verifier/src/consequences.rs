@@ -51,7 +51,8 @@ const CAUSES: [Cause; 17] = [
     rejected("V04"),
     Cause {
         check: "V22",
-        applies: |_| true,
+        // A missing response to one review does not explain a missing response to another one.
+        applies: |finding| envelope_member(finding) != "no",
         explains: |known, check, other| {
             envelope_member(known.finding) == envelope_member(other) && ["V22", "V23"].contains(&check)
         },

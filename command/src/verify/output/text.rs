@@ -54,13 +54,16 @@ pub(crate) fn text(report: &Report, lists_checks: bool, code: ExitCode, hidden_n
     if let Some(shared) = shared(report) {
         let _ = writeln!(text, "{FAINT}{shared}{FAINT:#}");
     }
-    findings(&mut text, report);
-    added(&mut text, report);
     let left_out = remarks::left_out(report).filter(|_| lists_checks);
-    for limit in remarks::limits(report).into_iter().chain(left_out) {
-        text.push('\n');
-        remark(&mut text, &limit, "help");
-    }
+    let (notes, warnings): (Vec<Remark>, Vec<Remark>) =
+        remarks::limits(report).into_iter().chain(left_out).partition(|it| it.severity == Severity::Note);
+    let (minor, grave) = findings(report).into_iter().partition(|(_, it)| it.severity == Severity::Note);
+    let mut explained = BTreeSet::new();
+    write_findings(&mut text, report, grave, &mut explained);
+    write_remarks(&mut text, &warnings);
+    write_findings(&mut text, report, minor, &mut explained);
+    added(&mut text, report);
+    write_remarks(&mut text, &notes);
     accepted(&mut text, report);
     for (webhook, denials) in denials(report) {
         let _ = writeln!(text, "\n{} {}", OneLine(webhook), denials.sum);
@@ -89,11 +92,9 @@ pub(super) fn shared(report: &Report) -> Option<String> {
     }
 }
 
-/// Appends the findings by descending severity, and those of the same severity by check. Nondeterminism comes first,
+/// Returns the findings by descending severity, and those of the same severity by check. Nondeterminism comes first,
 /// because it can cause findings of other checks.
-///
-/// The first finding of each check explains why the check matters.
-fn findings(text: &mut String, report: &Report) {
+fn findings(report: &Report) -> Vec<(&CheckReport, &Finding)> {
     let mut findings: Vec<(&CheckReport, &Finding)> = report.new_findings().collect();
     // A finding of several webhooks is listed once, and findings about all webhooks together come last.
     findings.sort_by_key(|(check, finding)| {
@@ -106,10 +107,27 @@ fn findings(text: &mut String, report: &Report) {
             webhooks,
         )
     });
-    let mut explained = BTreeSet::new();
+    findings
+}
+
+/// Appends `findings`. The first finding of each check explains why the check matters; `explained` are the checks that an
+/// earlier finding explained.
+fn write_findings<'a>(
+    text: &mut String,
+    report: &Report,
+    findings: Vec<(&'a CheckReport, &Finding)>,
+    explained: &mut BTreeSet<&'a str>,
+) {
     for (check, found) in findings {
         text.push('\n');
         finding(report, check, found, explained.insert(&check.id)).write(text);
+    }
+}
+
+fn write_remarks(text: &mut String, remarks: &[Remark]) {
+    for limit in remarks {
+        text.push('\n');
+        remark(text, limit, "help");
     }
 }
 

@@ -72,12 +72,24 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let Ok(reply) = &exchange.reply else { return Err(Skipped::not_checked(outcome.verdict().to_string())) };
     let path = path_of(&reply.body);
     let mut violations = Vec::new();
-    let mut faults = faults(&exchange.review, reply.status, &reply.body);
     if reply.status != 200 {
         let body = failed_call::response_start(reply, object_probe.request);
-        let message = format!("the HTTP status is {}, not 200{body}", reply.status);
-        faults.insert(0, Fault { kind: "HTTP status", message, difference: None });
+        let message = format!("the webhook responds with HTTP status {} instead of 200{body}", reply.status);
+        let kind = format!("HTTP status {}", path.kind);
+        violations.push(
+            Violation::new(kind, message)
+                .with_steps([Arc::clone(&outcome)])
+                .with_why(
+                    "kube-apiserver reads a review only from a response with a status from 200 to 206. Any other status \
+                     is a failed call: failurePolicy applies, and the client does not see the reason for a denial.",
+                )
+                .with_help(
+                    "Find the reason for the status in the webhook's log. To deny an object, answer with status 200 and \
+                     a review with allowed: false; to report an error, add a message.",
+                ),
+        );
     }
+    let faults = faults(&exchange.review, reply.status, &reply.body);
     violations.extend(faults.into_iter().map(|fault| violation(&path, fault, &outcome)));
     violations.extend(on_the_error_path(object_probe, called, &outcome).await);
     Ok(violations)
