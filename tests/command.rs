@@ -24,6 +24,7 @@ mod pictures;
 mod policy_notes;
 mod policy_params;
 mod process_cleanup;
+mod pull;
 mod rejected_objects;
 mod review;
 mod run;

@@ -36,6 +36,18 @@ impl ClusterArguments {
         Ok(client)
     }
 
+    /// Returns the name of the context; empty if the kubeconfig does not have one.
+    pub(crate) fn context_name(&self) -> String {
+        let current = || {
+            let kubeconfig = match &self.kubeconfig {
+                Some(path) => Kubeconfig::read_from(path),
+                None => Kubeconfig::read(),
+            };
+            kubeconfig.ok()?.current_context
+        };
+        self.kubeconfig_context.clone().or_else(current).unwrap_or_default()
+    }
+
     async fn client(&self) -> Result<kube::Client, Failure> {
         let options =
             KubeConfigOptions { context: self.kubeconfig_context.clone(), ..KubeConfigOptions::default() };

@@ -23,7 +23,7 @@ pub enum ExitCode {
     NothingRun = 4,
     /// Scenarios failed, but only because admit does not support a feature of kube-apiserver.
     Unsupported = 5,
-    /// There are no findings, but a check could not be completed.
+    /// There are no findings, but a check could not be completed, or a part of a cluster could not be read.
     NotChecked = 6,
     /// The command was interrupted by SIGINT. Shells report this status for such a command.
     Interrupted = 130,
@@ -50,7 +50,8 @@ Exit status:
     4  nothing was selected to run, or a webhook to verify was never called
     5  all failures were caused by features that admit does not support
     6  verify: no findings that fail the run, but a webhook response is missing or
-       invalid, or a check selected with --check cannot run
+       invalid, or a check selected with --check cannot run; pull: a part of the
+       cluster could not be read
   130  stopped by SIGINT
   143  stopped by SIGTERM";
 

@@ -30,6 +30,7 @@ mod markdown;
 mod narrator;
 mod policy_outcome;
 mod progress;
+mod pull;
 mod report_file;
 mod request_report;
 mod review;
@@ -81,6 +82,7 @@ enum Color {
 enum Command {
     Run(run::Run),
     Review(review::Review),
+    Pull(pull::Pull),
     Steps(run::Steps),
     Fakes(fakes::Fakes),
     Verify(Box<verify::Verify>),
@@ -115,6 +117,7 @@ pub fn main(shipped: &[(&str, &str)]) -> std::process::ExitCode {
         if matches!(
             admit.command,
             Command::Review(_)
+                | Command::Pull(_)
                 | Command::Steps(_)
                 | Command::Lint(_)
                 | Command::Cel(_)
@@ -128,6 +131,7 @@ pub fn main(shipped: &[(&str, &str)]) -> std::process::ExitCode {
         match admit.command {
             Command::Run(run) => run.run(shipped).await,
             Command::Review(review) => review.run().await,
+            Command::Pull(pull) => pull.run().await,
             Command::Steps(steps) => steps.run(),
             Command::Fakes(fakes) => fakes.run().await,
             Command::Verify(verify) => verify.run().await,

@@ -11,12 +11,13 @@ use super::sandbox::Sandbox;
 use super::{read, stdout};
 
 /// The schemas, each with the commands whose output it describes.
-const SCHEMAS: [(&str, &str); 9] = [
+const SCHEMAS: [(&str, &str); 10] = [
     ("run", "`admit run --json FILE`"),
     ("verify", "`admit verify -o json`"),
     ("checks", "`admit verify --list -o json`, `admit lint --list -o json`"),
     ("lint", "`admit lint -o json`"),
     ("review", "`admit review -o json`, a line of a record"),
+    ("pull", "`admit pull -o json`"),
     ("cel", "a line of `admit cel -o json`"),
     ("explain-error", "`admit explain-error -o json`"),
     ("faults", "`admit fakes list -o json`"),
@@ -217,6 +218,25 @@ fn reports_match_their_schemas() {
     }
     output("run my.feature --json run.json");
     accepts("run", &sandbox.read("run.json"));
+}
+
+#[test]
+fn reports_of_pulls_match_their_schema() {
+    let mut sandbox = Sandbox::new();
+    sandbox.write("tokens.csv", "guest,guest,1,\"\"\n");
+    let serve = "serve --listen 127.0.0.1:6443 --kubeconfig-out kubeconfig --authorization-mode RBAC \
+                 --token-auth-file tokens.csv";
+    sandbox.serve(&words(serve));
+    let pull = |line: &str, status: i32| {
+        let output = sandbox.run(&words(line), None, &[]);
+        assert_eq!(output.status.code(), Some(status), "{}", String::from_utf8_lossy(&output.stderr));
+        accepts("pull", &String::from_utf8(output.stdout).expect("the report is UTF-8"));
+    };
+    pull("pull --out cluster -n default -o json --kubeconfig kubeconfig", 0);
+    let kubeconfig = sandbox.read("kubeconfig");
+    let token = regex::Regex::new("token: .*").expect("it is an expression");
+    sandbox.write("guest", &token.replace(&kubeconfig, "token: guest"));
+    pull("pull --out cluster -o json --kubeconfig guest", 6);
 }
 
 #[test]

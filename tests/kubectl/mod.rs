@@ -14,7 +14,7 @@
 )]
 
 mod masks;
-mod servers;
+pub(crate) mod servers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

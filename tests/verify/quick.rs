@@ -40,7 +40,8 @@ async fn quick_run_finds_a_patch_that_does_not_apply_to_objects_without_labels()
 #[tokio::test(flavor = "multi_thread")]
 async fn verdict_on_a_failing_webhook_has_the_http_status_and_the_start_of_the_body() {
     let stage = Stage::with("raw: {status: 500, json: {error: 'boom; no \"a\": b'}}").await;
-    let cause = r#"could not be checked: HTTP status 500, the response begins with: {"error":"boom; no \"a\": b"}"#;
+    let cause =
+        r#"could not be checked: HTTP status 500, the response begins with: {"error":"boom; no \"a\": b"}"#;
     for selected in [&["--quick"][..], &["--check", "V01"]] {
         let arguments = [&["-c", "configuration.yaml", "-f", "pods.yaml"][..], selected].concat();
         let text = ends_with(&stage.verify(&arguments).await, 6);
