@@ -64,8 +64,7 @@ async fn valid_response_to_some_calls_keeps_the_body_of_the_others_in_one_remark
     .await;
     let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01"];
     let text = ends_with(&stage.verify(&arguments).await, 6);
-    let expected =
-        "HTTP status 500, the response begins with: {\"error\":\"a; b\"}\n  = help: run with --check V22 to examine";
+    let expected = "HTTP status 500, the response begins with: {\"error\":\"a; b\"}\n  = help: run with --check V22 to examine";
     assert!(text.contains(expected), "{text}");
 }
 

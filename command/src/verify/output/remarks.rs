@@ -68,7 +68,11 @@ pub(super) fn limits(report: &Report) -> Vec<Remark> {
         let count = several(count, "call");
         let cause = brief(report, webhook, reason);
         let has_run = report.checks.iter().any(|check| check.id == ENVELOPE && check.skipped.is_none());
-        let help = if has_run { Vec::new() } else { vec!["run with --check V22 to examine the responses".to_owned()] };
+        let help = if has_run {
+            Vec::new()
+        } else {
+            vec!["run with --check V22 to examine the responses".to_owned()]
+        };
         let message = format!("{webhook}: {count} did not return a valid response: {cause}");
         remarks.push(Remark { severity: Severity::Warning, message, help });
     }
