@@ -17,6 +17,7 @@ mod diagnostic;
 mod documents;
 pub mod exit_code;
 mod explain_error;
+mod failure_cause;
 mod fakes;
 mod field_lines;
 mod github;

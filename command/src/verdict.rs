@@ -4,14 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use harness::verify::report::{CheckResult, Finding, Report, Tally, Tried};
-use harness::verify::{Probe, Severity, checks, is_timeout};
+use harness::verify::{Probe, Severity, checks};
 use serde::Serialize;
 
 use crate::diagnostic::{self, several};
-use crate::request_report::cut;
-
-/// The maximum number of characters of a reason, which can quote a long response such as an HTML page.
-const MAX_REASON: usize = 400;
+use crate::failure_cause::brief;
 
 /// The errors that determine a verdict: the check, the kind of the finding (`None` for any kind), and the verdict.
 const HEADLINES: [(&str, Option<&str>, &str); 7] = [
@@ -291,35 +288,6 @@ fn calls(id: &str) -> bool {
     matches!(probe, Some(Probe::Object(_) | Probe::Collection(_) | Probe::Conversion(_)))
 }
 
-/// Shortens the cause of a failed call to a few words; returns other reasons unchanged.
-///
-/// Includes the URL of the webhook if nothing listens there.
-pub(crate) fn brief(report: &Report, webhook: &str, reason: &str) -> String {
-    let Some((_, error)) = reason.split_once("failed to call webhook: ") else {
-        return cut(reason, MAX_REASON);
-    };
-    if is_timeout(error) {
-        let timeout = error.split_once("timeout=").and_then(|(_, rest)| rest.split(['s', 'm', '"']).next());
-        return timeout.map_or("times out".to_owned(), |timeout| format!("times out after {timeout} s"));
-    }
-    if error.ends_with("connect: connection refused")
-        && let Some(address) = report.addresses.get(webhook)
-    {
-        return format!("connection refused at {address}");
-    }
-    // Go's error starts with the request, followed by the cause.
-    let cause = error.split_once("\": ").filter(|_| error.starts_with("Post "));
-    let cause = cause.map_or(error, |(_, cause)| cause);
-    if cause == "EOF" {
-        return "the webhook closes the connection without a response (EOF)".to_owned();
-    }
-    // client-go's message does not say more than the status.
-    if let Some((_, status)) = cause.split_once("has prevented the request from succeeding (HTTP status ") {
-        return cut(&format!("HTTP status {}", status.trim_end_matches(')')), MAX_REASON);
-    }
-    cut(cause, MAX_REASON)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -481,25 +449,5 @@ mod tests {
         assert_eq!(report.unseen(), []);
         report.unreached.insert("no TLS server at 127.0.0.1:1".to_owned(), vec!["c/a".to_owned()]);
         assert_eq!(verdict(&report, "c/a").words, "could not be checked: no TLS server at 127.0.0.1:1");
-    }
-
-    #[test]
-    fn the_cause_of_a_failed_call_is_brief() {
-        let called = "failed calling webhook \"a.example.com\": failed to call webhook: Post \"https://a.b.svc:443/?timeout=1s\": ";
-        let report = report();
-        for (cause, expected) in [
-            ("context deadline exceeded", "times out after 1 s"),
-            (
-                "dial tcp a.b.svc:443: connect: connection refused",
-                "connection refused at https://127.0.0.1:9443/mutate",
-            ),
-            ("EOF", "EOF"),
-        ] {
-            assert_eq!(brief(&report, "c/a", &format!("{called}{cause}")), expected);
-        }
-        assert_eq!(brief(&report, "c/a", "see V11"), "see V11");
-        let page = "<p>".repeat(500);
-        let brief = brief(&report, "c/a", &format!("failed to call webhook: {page}"));
-        assert_eq!(brief, format!("{}<\u{2026}", "<p>".repeat(133)));
     }
 }

@@ -7,7 +7,7 @@ use harness::verify::{Repeatability, checks};
 
 use crate::baseline::{Acceptance, Findings, Known, Subcommand, Unfinished};
 use crate::check_help::is_verbose_note;
-use crate::verdict;
+use crate::{failure_cause, verdict};
 
 /// Describes `admit verify` to the baseline.
 pub(crate) const VERIFY: Subcommand = Subcommand {
@@ -77,7 +77,7 @@ impl Findings for Report {
         let incomplete = self.incomplete().map(|(check, result)| Unfinished {
             check: check.id.clone(),
             webhook: result.webhook.clone(),
-            reason: verdict::brief(self, &result.webhook, &verdict::most(&result.not_checked)),
+            reason: failure_cause::brief(self, &result.webhook, &verdict::most(&result.not_checked)),
         });
         incomplete.collect()
     }

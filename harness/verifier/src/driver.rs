@@ -17,7 +17,6 @@ use super::checks;
 use super::consequences;
 use super::converter::{Converter, ConverterProbe};
 use super::denials::Denials;
-use super::determinism;
 use super::exercised;
 use super::finding_log::{FindingLog, PlanPosition};
 use super::interaction::Interactions;
@@ -28,7 +27,7 @@ use super::recorder::Recorder;
 use super::report::Report;
 use super::request_context;
 use super::samples::{self, Samples};
-use super::smallest::{is_repeatable, smallest};
+use super::smallest::minimize;
 use super::subject::Subject;
 use super::subresource_probes;
 use super::tried;
@@ -419,22 +418,7 @@ impl Run<'_> {
         let smaller = all.into_iter().filter_map(|(place, check, subject, found)| {
             let object = found.object.clone()?;
             let varies = nondeterministic.contains(&place);
-            Some(async move {
-                let is_comparing = checks::COMPARING.contains(&check.id);
-                if is_comparing && (varies || !determinism::is_deterministic(plan, subject, &object).await) {
-                    found.is_not_deterministic = true;
-                    return;
-                }
-                let kind = found.violation.kind.clone();
-                if let Some((object, violation)) = smallest(plan, (check, subject), object, &kind).await {
-                    found.is_not_deterministic =
-                        is_comparing && !is_repeatable(plan, (check, subject), &object, &kind).await;
-                    found.object = Some(object);
-                    found.violation = violation;
-                } else {
-                    found.is_not_deterministic = (is_comparing || varies) && check.id != checks::DETERMINISM;
-                }
-            })
+            Some(minimize(plan, (check, subject), object, found, varies))
         });
         stream::iter(smaller).for_each_concurrent(plan.jobs.max(1), |smaller| smaller).await;
         self.finding_log.take_back();

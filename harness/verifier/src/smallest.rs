@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::check::{Check, Violation};
+use super::checks;
+use super::determinism::is_deterministic;
+use super::finding_log::ViolationGroup;
 use super::object_probe::Memory;
 use super::plan::Plan;
 use super::shrink::Shrinking;
@@ -17,8 +20,35 @@ const OFFERS: usize = 200;
 /// The number of further probes that must show a violation that a nondeterministic webhook could have shown by chance.
 const REPETITIONS: usize = 3;
 
+/// Replaces the object of a finding with the smallest one that has the same violation, or marks the finding as invalid
+/// because the webhook gives different responses to the same request.
+///
+/// `varies` states that V11 found different responses.
+pub(super) async fn minimize(
+    plan: &Plan,
+    place: (&'static Check, Option<&Subject>),
+    object: Value,
+    found: &mut ViolationGroup,
+    varies: bool,
+) {
+    let (check, subject) = place;
+    let is_comparing = checks::COMPARING.contains(&check.id);
+    if is_comparing && (varies || !is_deterministic(plan, subject, &object).await) {
+        found.is_not_deterministic = true;
+        return;
+    }
+    let kind = found.violation.kind.clone();
+    if let Some((object, violation)) = smallest(plan, place, object, &kind).await {
+        found.is_not_deterministic = is_comparing && !is_repeatable(plan, place, &object, &kind).await;
+        found.object = Some(object);
+        found.violation = violation;
+    } else {
+        found.is_not_deterministic = (is_comparing || varies) && check.id != checks::DETERMINISM;
+    }
+}
+
 /// Returns the smallest object with a violation of this kind, or `None` if `object` no longer has the violation.
-pub(super) async fn smallest(
+async fn smallest(
     plan: &Plan,
     (check, subject): (&'static Check, Option<&Subject>),
     object: Value,
@@ -41,7 +71,7 @@ pub(super) async fn smallest(
 }
 
 /// Returns whether repeated probes with `object` all have a violation of this kind.
-pub(super) async fn is_repeatable(
+async fn is_repeatable(
     plan: &Plan,
     place: (&'static Check, Option<&Subject>),
     object: &Value,

@@ -10,7 +10,8 @@ use crate::ExitCode;
 use crate::baseline::stale;
 use crate::diagnostic::several;
 use crate::explain_error::{self, WebhookPlace};
-use crate::verdict::{self, brief, most};
+use crate::failure_cause::brief;
+use crate::verdict::{self, most};
 
 /// The maximum number of checks to list by ID; any other checks are only counted.
 pub(super) const MAX_IDS: usize = 10;
