@@ -24,8 +24,16 @@ impl ClusterArguments {
     /// # Errors
     /// Returns an error if there is no usable kubeconfig or the cluster does not respond. The error suggests a fix.
     pub(crate) async fn connect(&self) -> Result<kube::Client, Failure> {
+        self.connect_with_version().await.map(|(client, _)| client)
+    }
+
+    /// Connects to the cluster as [`connect`](Self::connect) does; also returns the `gitVersion` of the server.
+    ///
+    /// # Errors
+    /// See [`connect`](Self::connect).
+    pub(crate) async fn connect_with_version(&self) -> Result<(kube::Client, String), Failure> {
         let client = self.client().await?;
-        client.apiserver_version().await.map_err(|error| {
+        let version = client.apiserver_version().await.map_err(|error| {
             let context = self.kubeconfig_context.as_ref();
             Failure::environment(format!(
                 "the cluster does not respond: {}\n  check it with: kubectl {}version",
@@ -33,7 +41,7 @@ impl ClusterArguments {
                 context.map_or_else(String::new, |name| format!("--context {name} "))
             ))
         })?;
-        Ok(client)
+        Ok((client, version.git_version))
     }
 
     /// Returns the name of the context; empty if the kubeconfig does not have one.

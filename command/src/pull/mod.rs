@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use self::folder::Folder;
 use self::read::Pulled;
 use self::report::{Origin, Report};
-use crate::cluster_client::{ClusterArguments, with_causes};
+use crate::cluster_client::ClusterArguments;
 use crate::progress::ProgressReporter;
 use crate::{ExitCode, Failure, machine_readable, screen};
 
@@ -67,15 +67,11 @@ Exit status:
 impl Pull {
     pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
         let mut folder = Folder::open(&self.out)?;
-        let client = self.cluster.connect().await?;
-        let version = client.apiserver_version().await.map_err(|error| {
-            Failure::environment(format!("cannot read the version of the server: {}", with_causes(&error)))
-        })?;
+        let (client, server_version) = self.cluster.connect_with_version().await?;
         let mut namespaces = self.namespace;
         namespaces.sort();
         namespaces.dedup();
-        let origin =
-            Origin { context: self.cluster.context_name(), server_version: version.git_version, namespaces };
+        let origin = Origin { context: self.cluster.context_name(), server_version, namespaces };
         folder.prepare()?;
         let progress = ProgressReporter::new(!screen::redraws());
         let mut pulled = Pulled::new(client, &mut folder, &origin.namespaces, &progress);
