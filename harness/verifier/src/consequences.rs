@@ -51,8 +51,7 @@ const CAUSES: [Cause; 17] = [
     rejected("V04"),
     Cause {
         check: "V22",
-        // A missing response to one review does not explain a missing response to another one.
-        applies: |finding| envelope_member(finding) != "no",
+        applies: |finding| envelope_member(finding).is_some(),
         explains: |known, check, other| {
             envelope_member(known.finding) == envelope_member(other) && ["V22", "V23"].contains(&check)
         },
@@ -248,16 +247,18 @@ fn type_meta(field: &str) -> &str {
     if field == "kind" { "apiVersion" } else { field }
 }
 
-/// Returns the member of the response envelope that a finding of V22 or V23 is about.
+/// Returns the member of the response envelope that a finding of V22 or V23 is about, or `None` if there is no response: a
+/// missing response to one review does not explain a missing response to another one.
 ///
 /// A version that fails is about the member that kube-apiserver's message names.
-fn envelope_member(finding: &Finding) -> &str {
+fn envelope_member(finding: &Finding) -> Option<&str> {
     let is_about = |message: &str| finding.message.contains(message);
     match finding.kind.split(' ').next().unwrap_or_default() {
-        "fails" if is_about("expected response.uid") => "uid",
-        "fails" if is_about("expected webhook response of") => "apiVersion",
-        "response.uid" => "uid",
-        member => type_meta(member),
+        "no" => None,
+        "fails" if is_about("expected response.uid") => Some("uid"),
+        "fails" if is_about("expected webhook response of") => Some("apiVersion"),
+        "response.uid" => Some("uid"),
+        member => Some(type_meta(member)),
     }
 }
 
