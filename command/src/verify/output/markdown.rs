@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use harness::verify::Difference;
 use harness::verify::report::{CheckReport, Finding, Remark, Report, Tally};
+use harness::verify::{Difference, checks};
 use output::OneLine;
 
 use super::order;
@@ -37,7 +37,9 @@ pub(super) fn summary(report: &Report, fail_on: FailOn) -> String {
         text.push_str("\n> **Interrupted** this report contains only the findings so far\n");
     }
     let mut findings: Vec<(&CheckReport, &Finding)> = report.new_findings().collect();
-    findings.sort_by_key(|(check, finding)| (std::cmp::Reverse(finding.severity), check.id != "V11"));
+    findings.sort_by_key(|(check, finding)| {
+        (std::cmp::Reverse(finding.severity), check.id != checks::DETERMINISM)
+    });
     let mut explained = BTreeSet::new();
     for (check, found) in findings {
         finding(&mut text, report, check, found, explained.insert(&check.id));

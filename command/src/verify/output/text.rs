@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use harness::verify::Severity;
 use harness::verify::report::{CheckReport, Finding, Remark, Report, TOGETHER, Tally};
+use harness::verify::{Severity, checks};
 use output::{OneLine, one_line};
 use serde_json::Value;
 
@@ -102,7 +102,7 @@ fn findings(report: &Report) -> Vec<(&CheckReport, &Finding)> {
         (
             std::cmp::Reverse(finding.severity),
             finding.webhook() == TOGETHER,
-            check.id != "V11",
+            check.id != checks::DETERMINISM,
             &check.id,
             webhooks,
         )

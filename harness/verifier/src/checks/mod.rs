@@ -264,8 +264,8 @@ pub const STATIC: &[(&Check, &str)] = &[
 /// The check that calls the webhooks of each pair in both orders.
 pub(super) const ORDER: &str = "V06";
 
-/// The check that repeats requests.
-pub(super) const DETERMINISM: &str = "V11";
+/// The ID of the check that repeats requests. A webhook that fails it can fail other checks by chance.
+pub const DETERMINISM: &str = "V11";
 
 /// Returns whether the violation shows that the webhook gives different responses to the same request.
 pub(super) fn shows_nondeterminism(check: &Check, violation: &Violation) -> bool {
