@@ -23,7 +23,7 @@ pub enum ExitCode {
     NothingRun = 4,
     /// Scenarios failed, but only because admit does not support a feature of kube-apiserver.
     Unsupported = 5,
-    /// There are no findings, but a check could not be completed, or a part of a cluster could not be read.
+    /// A check could not be completed and no check has findings, or a part of a cluster could not be read.
     NotChecked = 6,
     /// The command was interrupted by SIGINT. Shells report this status for such a command.
     Interrupted = 130,

@@ -1,4 +1,4 @@
-//! `admit pull`: copies what decides about admission from a cluster to files. It only sends GET requests.
+//! `admit pull`: copies a cluster's admission configuration to files. It only sends GET requests.
 
 mod folder;
 mod object_file;
@@ -17,12 +17,12 @@ use crate::cluster_client::ClusterArguments;
 use crate::progress::ProgressReporter;
 use crate::{ExitCode, Failure, machine_readable, screen};
 
-/// Copy what decides about admission from a cluster to files.
+/// Copy a cluster's admission configuration to files.
 ///
 /// The command reads webhook configurations, admission policies with their bindings and params, namespaces, custom resource
-/// definitions, RBAC, limit ranges, quotas, the names of service accounts, classes, and the Services of webhooks. It never
-/// reads Secrets and never writes to the cluster. Each object has its own file without fields that the server sets, so that
-/// the directory can be kept in git.
+/// definitions, RBAC, limit ranges, quotas, and the names of service accounts. It also reads priority, storage, runtime, and
+/// ingress classes, and the Services of webhooks with their endpoints. It never reads Secrets and never writes to the cluster.
+/// Each object has its own file without fields that the server sets, so that the directory can be kept in git.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Pull {
@@ -31,7 +31,8 @@ pub(crate) struct Pull {
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 
-    /// Read namespaced objects only from this namespace; can be repeated [default: all namespaces]
+    /// Read namespaced objects only from this namespace, except for Services and params in other namespaces that webhooks
+    /// and bindings name; can be repeated [default: all namespaces]
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Vec<String>,
 

@@ -1,4 +1,4 @@
-//! Converts objects to files that change only if the cluster's configuration changes.
+//! Converts objects to files that change only if what admission reads of the object changes.
 
 use std::fmt::Write as _;
 

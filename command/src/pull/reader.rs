@@ -108,14 +108,22 @@ impl Reader {
                 Failure::environment(format!("cannot read {path}: the server did not return a list"))
             })?;
             count += items.len();
-            if count > MAX_OBJECTS || following == next && !next.is_empty() {
-                return Err(ReadError::Rejected {
-                    code: 0,
-                    reason: "TooManyObjects".to_owned(),
-                    message: format!(
-                        "the list has more than {MAX_OBJECTS} objects; select namespaces with -n"
-                    ),
-                });
+            let rejected = |reason: &str, message: String| ReadError::Rejected {
+                code: 0,
+                reason: reason.to_owned(),
+                message,
+            };
+            if count > MAX_OBJECTS {
+                return Err(rejected(
+                    "TooManyObjects",
+                    format!("the list has more than {MAX_OBJECTS} objects"),
+                ));
+            }
+            if following == next && !next.is_empty() {
+                return Err(rejected(
+                    "RepeatedToken",
+                    "the server returned a continue token twice".to_owned(),
+                ));
             }
             items.into_iter().try_for_each(&mut take)?;
             if following.is_empty() {

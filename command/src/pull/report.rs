@@ -115,7 +115,10 @@ impl Report {
         );
         if !namespaces.is_empty() {
             let list = namespaces.join(", ");
-            let _ = writeln!(text, "namespaced objects are limited to {list}");
+            let _ = writeln!(
+                text,
+                "namespaced objects are limited to {list}, except for Services and params that webhooks and bindings name"
+            );
         }
         if self.unread.is_empty() {
             return text;

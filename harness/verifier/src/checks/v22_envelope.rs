@@ -80,11 +80,12 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
             Violation::new(kind, message)
                 .with_steps([Arc::clone(&outcome)])
                 .with_why(
-                    "kube-apiserver reads a review only from a response with a status from 200 to 206. Any other status \
-                     is a failed call: failurePolicy applies, and the client does not see the reason for a denial.",
+                    "kube-apiserver reads a review only from a response with a status from 200 to 206, and Kubernetes \
+                     documents 200. Any other status is a failed call: failurePolicy applies, and the client does not \
+                     see the reason for a denial.",
                 )
                 .with_help(
-                    "Find the reason for the status in the webhook's log. To deny an object, answer with status 200 and \
+                    "Find the reason for the status in the webhook's log. To deny an object, respond with status 200 and \
                      a review with allowed: false; to report an error, add a message.",
                 ),
         );

@@ -28,8 +28,8 @@ pub(super) const CHECK: Check = Check {
     why: "Any client that reaches the port can send anything: a scanner, the health check of a load balancer, or \
           curl. A webhook that panics, hangs, or allows input that it could not read will do the same on the first \
           review that a future version encodes differently. If its process exits and failurePolicy is Fail, every \
-          write that it matches fails until it restarts. Because no API server sends these inputs, a finding about a \
-          response to one is a note. If the webhook hangs or responds differently afterward, the finding is a \
+          write that it matches fails until it restarts. Because no API server sends these inputs, a finding about \
+          the response to such an input is a note. If the webhook hangs or responds differently afterward, the finding is a \
           warning; if it no longer responds, it is an error.",
     help: "Return status 400 for a body that you cannot decode, and handle all errors and panics in the handler.",
     source: "kubernetes-sigs/controller-runtime pkg/webhook/admission/http.go, which answers 200 with a \
