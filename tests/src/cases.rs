@@ -4,6 +4,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// The number of times that a case runs again if it cannot be run or the servers disagree.
+///
+/// kube-apiserver itself answers some requests at random. For example, it names one of several undeclared fields of an
+/// apply, a different one each time.
+pub const MAX_RETRIES: usize = 5;
+
 /// A case directory on disk.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CaseFile {

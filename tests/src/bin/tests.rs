@@ -340,9 +340,6 @@ async fn recorded(arguments: Record) -> Result<ExitCode, Box<dyn std::error::Err
     Ok(if failed > 0 || (arguments.check && changed > 0) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// The maximum number of attempts for a case that cannot be run or that deviates from its recording.
-const ATTEMPTS: u32 = 5;
-
 /// Returns whether the server agrees with the recording when only this case runs again.
 ///
 /// For a broken connection or a slow request, the error depends on which of the server's tasks notices it first. If a
@@ -352,7 +349,7 @@ async fn agrees_alone(
     recording: &str,
     server: &Server,
 ) -> Result<bool, Box<dyn std::error::Error>> {
-    for _ in 0..ATTEMPTS {
+    for _ in 0..cases::MAX_RETRIES {
         for again in record(vec![case.clone()], server, 1).await? {
             if again.outcome.is_ok_and(|outcome| outcome.text() == recording) {
                 return Ok(true);

@@ -95,6 +95,11 @@ impl Look {
         matches!(self.judgment, Judgment::Agrees)
     }
 
+    /// Returns whether the servers have different results.
+    pub(crate) fn differs(&self) -> bool {
+        matches!(self.judgment, Judgment::Differs(_))
+    }
+
     /// Returns whether admit has the same result in both comparisons.
     pub(crate) fn does_the_same_here(&self, other: &Self) -> bool {
         differences(&self.actual, &other.actual).is_empty()

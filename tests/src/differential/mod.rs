@@ -39,6 +39,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::cases::MAX_RETRIES;
 use crate::known_differences::KnownDifferences;
 use crate::replay::{CaseComparison, compare};
 use crate::server_error::ServerError;
@@ -237,23 +238,37 @@ impl Search {
         Ok(found)
     }
 
-    /// Runs all situations. Runs those that differ a second time, because a single difference may be random.
+    /// Runs all situations. Runs those that differ again, because a difference may be random, until they agree or have
+    /// run [`MAX_RETRIES`] more times.
+    ///
+    /// Returns the comparisons of each situation that differed at first, oldest first.
     async fn unequal(
         &self,
         situations: Vec<(String, Situation)>,
         servers: &Servers,
         found: &mut SearchResult,
-    ) -> Result<Vec<(String, Value, [Look; 2])>, ServerError> {
+    ) -> Result<Vec<(String, Value, Vec<Look>)>, ServerError> {
         let all: Vec<&Value> = situations.iter().map(|(_, situation)| &situation.case).collect();
         let looks = servers.looks(&all, self.jobs).await?;
         for what in looks.iter().flat_map(|look| &look.unsupported) {
             *found.unsupported.entry(what.clone()).or_default() += 1;
         }
-        let unequal: Vec<_> = situations.into_iter().zip(looks).filter(|(_, look)| !look.agrees()).collect();
-        let cases: Vec<&Value> = unequal.iter().map(|((_, situation), _)| &situation.case).collect();
-        let again = servers.looks(&cases, self.jobs).await?;
-        let unequal = unequal.into_iter().zip(again);
-        Ok(unequal.map(|(((name, it), look), again)| (name, it.case, [look, again])).collect())
+        let mut unequal: Vec<(String, Value, Vec<Look>)> = situations
+            .into_iter()
+            .zip(looks)
+            .filter(|(_, look)| !look.agrees())
+            .map(|((name, situation), look)| (name, situation.case, vec![look]))
+            .collect();
+        for _ in 0..MAX_RETRIES {
+            let differing: Vec<_> =
+                unequal.iter_mut().filter(|(_, _, looks)| looks.iter().all(|look| !look.agrees())).collect();
+            let cases: Vec<&Value> = differing.iter().map(|(_, case, _)| case).collect();
+            let again = servers.looks(&cases, self.jobs).await?;
+            for ((_, _, looks), look) in differing.into_iter().zip(again) {
+                looks.push(look);
+            }
+        }
+        Ok(unequal)
     }
 
     /// Writes a case to disk. Returns its path and its content.
@@ -272,25 +287,33 @@ impl Search {
 }
 
 impl SearchResult {
-    /// Counts the results of two comparisons of a situation. Returns the documents if the situation should be shown.
-    fn note(&mut self, name: &str, looks: [Look; 2], tell: &(dyn Fn(&str) + Sync)) -> Option<Box<Documents>> {
-        let [first, again] = looks;
-        let is_steady = first.does_the_same_here(&again);
-        let documents = match (first.judgment, again.judgment) {
-            (_, Judgment::Differs(documents)) => documents,
-            (Judgment::Differs(documents), Judgment::Agrees) if !is_steady => {
-                tell(&format!("{name}: admit itself does one thing or another"));
-                documents
-            }
-            (_, Judgment::NotRun(why)) => {
+    /// Counts the results of the comparisons of a situation, of which all but the last differ. Returns the documents if
+    /// the situation should be shown.
+    ///
+    /// A situation that agrees at last is flaky, but only if admit had the same result each time.
+    fn note(&mut self, name: &str, looks: Vec<Look>, tell: &(dyn Fn(&str) + Sync)) -> Option<Box<Documents>> {
+        let mut earlier = looks;
+        let last = earlier.pop()?;
+        let documents = match last.judgment {
+            Judgment::Differs(documents) => documents,
+            Judgment::NotRun(why) => {
                 tell(&format!("{name}: not run: {why}"));
                 *self.not_run.entry(reason(&why)).or_default() += 1;
                 return None;
             }
-            (first, Judgment::Agrees) => {
-                self.flaky += 1;
-                tell(&format!("{name}: flaky: {first}"));
-                return None;
+            Judgment::Agrees => {
+                let unsteady =
+                    earlier.iter().position(|look| look.differs() && !look.does_the_same_here(&last));
+                let unsteady = unsteady.map(|place| earlier.swap_remove(place).judgment);
+                if let Some(Judgment::Differs(documents)) = unsteady {
+                    tell(&format!("{name}: admit itself does one thing or another"));
+                    documents
+                } else {
+                    self.flaky += 1;
+                    let first = earlier.first().map(|look| look.judgment.to_string()).unwrap_or_default();
+                    tell(&format!("{name}: flaky: {first}"));
+                    return None;
+                }
             }
         };
         self.failed += 1;
