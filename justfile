@@ -51,11 +51,11 @@ messages:
 
 # Writes harness/api-server/src/endpoints/openapi/documents.gz from a kube-apiserver of KUBEBUILDER_ASSETS; `just openapi` compares.
 openapi-record:
-    cargo run --quiet -p tests -- openapi --record
+    cargo run --quiet --bin tests -- openapi --record
 
 # Compares the OpenAPI documents of a kube-apiserver of KUBEBUILDER_ASSETS with those that admit serves.
 openapi:
-    cargo run --quiet -p tests -- openapi
+    cargo run --quiet --bin tests -- openapi
 
 # Measures the release binary for docs/project/performance.md: size, startup time, and memory.
 measure:
@@ -101,8 +101,8 @@ book:
 # Regenerates the pages in docs/ that are made from the command, the recordings, and the data files.
 book-pages:
     UPDATE_EXPECT=1 cargo test --test book --test command -- documentation generated the_page_says_what_was_found
-    cargo run --quiet -p tests -- faults --page
-    cargo run --quiet -p tests -- sections > docs/project/coverage.md
+    cargo run --quiet --bin tests -- faults --page
+    cargo run --quiet --bin tests -- sections > docs/project/coverage.md
 
 # Draws the pictures in the README again, from what the commands print.
 pictures:
@@ -114,47 +114,47 @@ doc:
 
 # Runs cases on a kube-apiserver from KUBEBUILDER_ASSETS and writes down what it does.
 record GLOB="*":
-    cargo run --quiet -p tests -- record '{{GLOB}}'
+    cargo run --quiet --bin tests -- record '{{GLOB}}'
 
 # Writes docs/project/coverage.md: which scenarios show which section of the documents about admission webhooks.
 sections:
-    cargo run --quiet -p tests -- sections > docs/project/coverage.md
+    cargo run --quiet --bin tests -- sections > docs/project/coverage.md
 
 # Which statements of tests/behaviors.md the cases prove.
 coverage:
-    cargo run --quiet -p tests -- coverage
+    cargo run --quiet --bin tests -- coverage
 
 # The reviews that verify's probes send, compared with those of a kube-apiserver from KUBEBUILDER_ASSETS, all or those of
 # some checks: `just probes --check V29,V34`.
 probes *ARGS:
-    cargo run --quiet -p tests -- probes {{ARGS}}
+    cargo run --quiet --bin tests -- probes {{ARGS}}
 
 # Definitions of custom resources that projects publish, with their example objects, on a kube-apiserver from
 # KUBEBUILDER_ASSETS and in process: those of tests/published.txt, or of some modules. Needs Go, which downloads them.
 definitions *MODULES:
-    cargo run --quiet -p tests -- definitions {{MODULES}}
+    cargo run --quiet --bin tests -- definitions {{MODULES}}
 
 # Objects of built-in kinds, as dry runs on a kube-apiserver from KUBEBUILDER_ASSETS and in process: upstream's manifests or
 # some folders, and with `--varied 2` also variants with one field made wrong. Needs Go, which downloads upstream's modules.
 manifests *ARGS:
-    cargo run --quiet -p tests -- manifests {{ARGS}}
+    cargo run --quiet --bin tests -- manifests {{ARGS}}
 
 # Every resource and subresource of discovery with every method, on a kube-apiserver from KUBEBUILDER_ASSETS and in process
 walk:
-    cargo run --quiet -p tests -- walk
+    cargo run --quiet --bin tests -- walk
 
 # Random situations on a kube-apiserver from KUBEBUILDER_ASSETS and in process: `just differential --seed 7 --cases 1000`.
 differential *ARGS:
-    cargo run --quiet -p tests -- differential {{ARGS}}
+    cargo run --quiet --bin tests -- differential {{ARGS}}
 
 # Random CEL expressions, compared with Kubernetes' own packages: `just cel --seed 7 --count 1000`. Needs
 # Go. `just cel --confirm` asks a kube-apiserver from KUBEBUILDER_ASSETS about a sample of tests/cel/expressions.jsonl.
 cel *ARGS:
-    cargo run --quiet -p tests -- cel {{ARGS}}
+    cargo run --quiet --bin tests -- cel {{ARGS}}
 
 # The conformance tests of the language, on the crate and on Kubernetes' own packages. Needs Go.
 cel-conformance:
-    cargo run --quiet -p tests -- cel --conformance
+    cargo run --quiet --bin tests -- cel --conformance
 
 # Searches for inputs that break a law, for SECONDS per target: `just fuzz 60`, `just fuzz 600 patches review`.
 # Needs a C++ compiler.
@@ -163,9 +163,9 @@ fuzz SECONDS *TARGETS:
 
 # The laws that hold for random inputs, with CASES inputs each instead of the 256 of `cargo test`: `just random 20000`.
 random CASES='4096':
-    PROPTEST_CASES={{CASES}} cargo test --quiet -p kubernetes-cel --test language properties::
-    PROPTEST_CASES={{CASES}} cargo test --quiet -p admit-harness --test in_process server_robustness::
-    PROPTEST_CASES={{CASES}} cargo test --quiet -p kubernetes-admission --lib reinvocation::
+    PROPTEST_CASES={{CASES}} cargo test --quiet --test language properties::
+    PROPTEST_CASES={{CASES}} cargo test --quiet --test in_process server_robustness::
+    PROPTEST_CASES={{CASES}} cargo test --quiet --lib reinvocation::
 
 # Changes the code that decides about admission, one place at a time, and prints the changes that no test notices: all of
 # its modules, or some files below harness/admission/src, `just mutants 'matching/*.rs'`. Needs cargo-mutants.
@@ -176,7 +176,7 @@ mutants *FILES:
 # hostile webhooks.
 soak SECONDS='60' *ARGS:
     cargo build --release -p admit
-    cargo run --quiet -p tests -- soak --command target/release/admit --seconds {{SECONDS}} {{ARGS}}
+    cargo run --quiet --bin tests -- soak --command target/release/admit --seconds {{SECONDS}} {{ARGS}}
 
 # Suites that start envtest, on `admit assets` and on the real binaries from KUBEBUILDER_ASSETS, spec by spec: those of
 # controller-runtime and of three operators, or some: `just suites webhook jobset keda lws`. Needs Go.
