@@ -88,7 +88,7 @@ pub enum Probe {
     Configuration(fn(&Subject, &ClusterFixture) -> Observed),
     /// Examines a configuration by itself, and then with each object of the corpus, without calling the webhook.
     ///
-    /// [`super::lint`] does not have a corpus. If the first function does not find a violation, it calls the second
+    /// [`super::lint`] does not have a corpus. If the first function does not find an error, it calls the second
     /// function, which examines the configuration with example objects.
     ConfigurationAndObject(
         fn(&Subject, &ClusterFixture) -> Observed,

@@ -135,8 +135,19 @@ fn examined(manifests: &Manifests<'_>, checks: &[&'static Check]) -> Linted {
             Probe::Configuration(probe) => linted.note_each(check, manifests, probe),
             Probe::ConfigurationAndObject(probe, examples, _) => {
                 linted.note_each(check, manifests, |subject, cluster_fixture| {
-                    let violations = probe(subject, cluster_fixture)?;
-                    Ok(if violations.is_empty() { examples(subject, cluster_fixture) } else { violations })
+                    let mut violations = probe(subject, cluster_fixture)?;
+                    let is_error =
+                        |severity: Option<Severity>| severity.unwrap_or(check.severity) == Severity::Error;
+                    if !violations.iter().any(|violation| is_error(violation.severity)) {
+                        let mut examples = examples(subject, cluster_fixture);
+                        examples.retain(|example| {
+                            violations
+                                .iter()
+                                .all(|it| (&it.kind, &it.field) != (&example.kind, &example.field))
+                        });
+                        violations.extend(examples);
+                    }
+                    Ok(violations)
                 });
             }
             Probe::Configurations(probe) => {
