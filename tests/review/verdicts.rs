@@ -214,7 +214,7 @@ fn dry_run_calls_only_webhooks_without_side_effects() {
 fn a_webhook_that_is_not_called_says_why() {
     let fakes = fakes(&[
         "name: labeled, type: mutating, behavior: allow, objectSelector: {matchLabels: {app: db}}",
-        "name: elsewhere, type: validating, behavior: allow, namespaceSelector: {matchLabels: {tier: gold}}",
+        "name: elsewhere, type: validating, behavior: allow, namespaceSelector: {matchLabels: {tier: gold}}, objectSelector: {matchLabels: {app: db}}",
     ]);
     let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {tier: bronze, admit-fakes: enabled}}}";
     let files = files([("pod.yaml", POD), ("fakes.yaml", &fakes), ("namespaces/shop.yaml", namespace)]);
@@ -227,6 +227,7 @@ fn a_webhook_that_is_not_called_says_why() {
             -  labeled.fakes.local    not called: its objectSelector requires app=db; the object has the labels {"app":"web"}
           validating
             -  elsewhere.fakes.local  not called: its namespaceSelector requires tier=gold; the namespace "shop" has the labels {"admit-fakes":"enabled","kubernetes.io/metadata.name":"shop","tier":"bronze"}
+                objectSelector requires app=db; the object has the labels {"app":"web"}
 
         Object
           11 changes by defaults, 3 changes by plugins, 6 changes by the server (-v shows them)

@@ -91,7 +91,7 @@ pub(super) struct Skipped {
     pub(super) test: Cow<'static, str>,
     /// A sentence that states the reason.
     pub(super) reason: String,
-    /// The compared values; only with `--explain`.
+    /// The compared values, and those of criteria that do not match, either; only with `--explain`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) compared: Vec<String>,
 }
@@ -339,7 +339,10 @@ fn report(
             } else {
                 skip_reason(mismatch, webhook.reinvocation_policy, evaluated.last().copied())
             };
-            let compared = if explain { compared } else { Vec::new() };
+            let mut compared = if explain { compared } else { Vec::new() };
+            if let Some(facts) = facts.filter(|_| explain) {
+                compared.extend(facts.further(index, mismatch, webhook));
+            }
             let (round, test) = (round.number() + 1, test(mismatch).into());
             skipped.push(Skipped { round, test, reason, compared });
         } else if let Event::MatchFailed { webhook: id, phase, round, status } = event

@@ -104,7 +104,7 @@ pub(crate) struct Contents {
     /// Show the values of Secrets instead of masking them
     #[arg(long, help_heading = "Output")]
     pub(super) show_secrets: bool,
-    /// For each webhook that was not called, show which criterion did not match and the values that were compared
+    /// For each webhook that was not called, show the criteria that did not match and the values that were compared
     #[arg(long, help_heading = "Output")]
     pub(super) explain: bool,
 }

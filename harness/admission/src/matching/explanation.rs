@@ -35,6 +35,36 @@ pub fn explain(
     }
 }
 
+/// Describes the criteria after `mismatch` that do not match, either, in the same form as [`explain`].
+///
+/// The dispatcher stops at the first criterion: the `namespaceSelector`, the `objectSelector`, then the rules. An API group,
+/// version, or resource that is not in a rule with the `matchPolicy` `Equivalent` is left out, because another version of
+/// the resource could be.
+pub fn explain_further(
+    webhook: &Webhook,
+    attributes: &Attributes,
+    namespace: Option<&Value>,
+    mismatch: &Mismatch,
+) -> Vec<String> {
+    let mut further = Vec::new();
+    if *mismatch == Mismatch::NamespaceSelector
+        && selectors::object(&webhook.object_selector, attributes).is_ok_and(|matches| !matches)
+    {
+        further.extend(unmet_object_selector(&webhook.object_selector, attributes));
+    }
+    let is_certain = |rule: &Rule| {
+        let field = rules::mismatch(rule, super::request(attributes, &attributes.resource));
+        let may_be_equivalent = |field| !matches!(field, Field::Scope | Field::Operations);
+        field.is_some_and(|field| webhook.match_policy == MatchPolicy::Exact || !may_be_equivalent(field))
+    };
+    if matches!(mismatch, Mismatch::NamespaceSelector | Mismatch::ObjectSelector)
+        && webhook.rules.iter().all(is_certain)
+    {
+        further.extend(explain(webhook, attributes, namespace, &Mismatch::Rules));
+    }
+    further
+}
+
 /// Returns the rules that do not match a request, each with its index and the first field that does not match.
 ///
 /// The description begins with the name of the field: `resources has ["pods"], …`.
@@ -142,6 +172,28 @@ mod tests {
     fn check(webhook: &Webhook, mismatch: &Mismatch, expected: &[&str]) {
         let namespace = json!({"metadata": {"name": "ns", "labels": {"tier": "bronze"}}});
         assert_eq!(explain(webhook, &create_config_map(), Some(&namespace), mismatch), expected);
+    }
+
+    #[test]
+    fn criteria_after_the_first_mismatch_are_explained() {
+        let mut webhook = webhook("w");
+        webhook.namespace_selector = Selector::parse(&json!({"matchLabels": {"tier": "gold"}})).unwrap();
+        webhook.object_selector = Selector::parse(&json!({"matchLabels": {"app": "web"}})).unwrap();
+        let mut attributes = create_config_map();
+        attributes.operation = Operation::Delete;
+        let further = |webhook: &Webhook, mismatch| explain_further(webhook, &attributes, None, &mismatch);
+        let labels = "objectSelector requires app=web; the object has no labels";
+        let operations = r#"rules[0].operations has ["CREATE"], the request "DELETE""#;
+        assert_eq!(further(&webhook, Mismatch::NamespaceSelector), [labels, operations]);
+        assert_eq!(further(&webhook, Mismatch::ObjectSelector), [operations]);
+        assert_eq!(further(&webhook, Mismatch::Rules), [""; 0]);
+        webhook.object_selector = Selector::default();
+        webhook.rules[0].operations = vec!["*".to_owned()];
+        webhook.rules[0].resources = vec!["pods".to_owned()];
+        assert_eq!(further(&webhook, Mismatch::NamespaceSelector), [""; 0]);
+        webhook.match_policy = MatchPolicy::Exact;
+        let resources = r#"rules[0].resources has ["pods"], the request "configmaps""#;
+        assert_eq!(further(&webhook, Mismatch::NamespaceSelector), [resources]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use kubernetes_types::status::{Status, Unsupported};
 
-pub use self::explanation::{explain, unmatched_rules};
+pub use self::explanation::{explain, explain_further, unmatched_rules};
 pub(crate) use self::explanation::{rule_mismatch, unmet_namespace_selector, unmet_object_selector};
 pub use self::index::WebhookIndex;
 pub use self::rules::exact_or_star;
