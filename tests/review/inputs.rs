@@ -453,12 +453,14 @@ fn unknown_fields_of_configurations_and_existing_objects_are_shown() {
     let files = files([
         ("hook.yaml", &hook),
         ("with.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, dat: {}}"),
-        ("pod.yaml", POD),
+        ("pod.yaml", &POD.replace("image:", "imag: b, image:")),
     ]);
     let said = files.review("-f pod.yaml -c hook.yaml --with with.yaml");
     let expected = "\
-warning: hook.yaml:1: the API server ignores the unknown field webhooks[0].reinvokePolicy
-warning: with.yaml:1: the API server ignores the unknown field dat
+warning: hook.yaml:1: the API server ignores the unknown field webhooks[0].reinvokePolicy (did you mean reinvocationPolicy?)
+warning: with.yaml:1: the API server ignores the unknown field dat (did you mean data?)
 ";
     assert_eq!((said.status, said.stderr.as_str()), (0, expected), "{}", said.stdout);
+    let warning = "\nWarning: unknown field \"spec.containers[0].imag\"\n  = help: did you mean image?\n";
+    assert!(said.stdout.contains(warning), "{}", said.stdout);
 }

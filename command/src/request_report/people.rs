@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anstyle::Style;
 use harness::chain::Verdict;
+use harness::verify::similar_name::similar_field;
 use output::{OneLine, lines, one_line};
 use serde_json::Value;
 
@@ -35,6 +36,10 @@ pub(crate) fn text(report: &Report, verbose: bool, marks: Marks, places: &Webhoo
     }
     for warning in &report.warnings {
         let _ = writeln!(text, "{NOT_DONE}Warning:{NOT_DONE:#} {}", OneLine(warning));
+        let unknown = warning.strip_prefix("unknown field \"").and_then(|rest| rest.strip_suffix('"'));
+        if let Some(similar) = unknown.and_then(|path| similar_field(&report.request.kind, path)) {
+            let _ = writeln!(text, "  {FAINT}= help:{FAINT:#} did you mean {similar}?");
+        }
     }
     for note in &report.notes {
         let _ = writeln!(text, "{FAINT}note: {}{FAINT:#}", OneLine(note));

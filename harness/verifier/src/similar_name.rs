@@ -1,5 +1,8 @@
 //! Finds names that are similar to an unknown name.
 
+use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_types::schema::{Kind, MESSAGES};
+
 /// The minimum similarity of two names, from 0 to 1.
 const SIMILAR: f64 = 0.6;
 
@@ -18,6 +21,23 @@ pub fn most_similar<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) ->
         .map(|name| (similarity(name), name))
         .filter(|(likeness, _)| *likeness >= SIMILAR);
     similar.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, name)| name)
+}
+
+/// Returns the field that is most similar to the unknown field at `path`, such as `spec.containers[0].imag`, in objects of
+/// `kind`.
+///
+/// Returns `None` for custom resources.
+pub fn similar_field(kind: &GroupVersionKind, path: &str) -> Option<&'static str> {
+    let mut names: Vec<&str> = path.split('.').filter(|name| !name.is_empty()).collect();
+    let unknown = names.pop()?;
+    let mut message = MESSAGES.get(MESSAGES.of_kind(kind)?);
+    for name in names {
+        // A list item has a position or a key in brackets.
+        let name = name.split('[').next().unwrap_or_default();
+        let Kind::Message(id) = message.member(name)?.kind else { return None };
+        message = MESSAGES.get(id);
+    }
+    most_similar(unknown, message.members().iter().map(|field| field.name))
 }
 
 /// Sorts names by their edit distance from `text`, so that the most similar name is the first.

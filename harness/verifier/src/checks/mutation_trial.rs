@@ -12,7 +12,7 @@ use super::match_conditions::CORRECT_NAME;
 use super::policy_examples::{example_requests, mutated, without_params};
 use crate::check::Severity;
 use crate::policies::{MutationTrial, Parsed, PolicyObject};
-use crate::similar_name::most_similar;
+use crate::similar_name::similar_field;
 use crate::violation::Violation;
 
 /// The parts of kube-apiserver's error messages that a finding is about.
@@ -82,7 +82,7 @@ fn failing(
         // The error has a line for each wrong type name.
         let error =
             &if error.contains(errors::TYPE_NAME) { error.replace('\n', "; ") } else { error.clone() };
-        let similar = similar_field(&request.kind, error);
+        let similar = similar_to_undeclared(&request.kind, error);
         let similar = similar.map(|similar| format!(" (did you mean {similar}?)")).unwrap_or_default();
         let message = format!(
             "on {} of {}: {error}{similar}; {follows}",
@@ -108,21 +108,9 @@ fn failing(
 }
 
 /// Returns the field that is most similar to the undeclared field in kube-apiserver's error about an object of `kind`.
-///
-/// Returns `None` for custom resources.
-fn similar_field(kind: &GroupVersionKind, error: &str) -> Option<&'static str> {
+fn similar_to_undeclared(kind: &GroupVersionKind, error: &str) -> Option<&'static str> {
     let (before, _) = error.split_once(&format!(": {}", errors::UNDECLARED))?;
-    let path = before.rsplit([' ', '\n']).next()?;
-    let mut names: Vec<&str> = path.split('.').filter(|name| !name.is_empty()).collect();
-    let unknown = names.pop()?;
-    let mut message = MESSAGES.get(MESSAGES.of_kind(kind)?);
-    for name in names {
-        // A list item has a position or a key in brackets.
-        let name = name.split('[').next().unwrap_or_default();
-        let Kind::Message(id) = message.member(name)?.kind else { return None };
-        message = MESSAGES.get(id);
-    }
-    most_similar(unknown, message.members().iter().map(|field| field.name))
+    similar_field(kind, before.rsplit([' ', '\n']).next()?)
 }
 
 /// Returns the finding about a JSON patch for a path whose parent `request` does not have.
@@ -230,7 +218,7 @@ mod tests {
             (".spec.other.replica", None),
             (".spec.somethingElse", None),
         ] {
-            assert_eq!(similar_field(&kind, &error(path)), expected, "{path}");
+            assert_eq!(similar_to_undeclared(&kind, &error(path)), expected, "{path}");
         }
     }
 
