@@ -58,6 +58,38 @@ async fn misspelled_field_of_a_match_condition_has_the_similar_field() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn misspelled_field_behind_a_test_for_its_existence_is_a_finding() {
+    let stage = Stage::with("always-mutate").await;
+    let mut misspelled = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+    for expression in [
+        "!has(object.metadata.lables) || 'skip' in object.metadata.lables",
+        "object.metadata.?lables[?'team'].orValue('') == ''",
+    ] {
+        misspelled["matchConditions"] = json!([{"name": "blue", "expression": expression}]);
+        stage.write("c.yaml", &[configuration("MutatingWebhookConfiguration", "c", &[misspelled.clone()])]);
+        let arguments = ["-c", "c.yaml", "-f", "pods.yaml", "--check", "V55", "--fail-on", "warning"];
+        let text = ends_with(&stage.verify(&arguments).await, 1);
+        let expected = "warning[V55]: ObjectMeta does not have a field lables (did you mean labels?): no Pod has it, so \
+                        `has()` is always false and `.?` never has a value\n";
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn webhook_whose_rules_match_no_served_resource_has_the_correct_name() {
+    let stage = Stage::with("always-mutate").await;
+    let mut misnamed = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+    misnamed["rules"][0]["resources"] = json!(["pod"]);
+    stage.write("c.yaml", &[configuration("MutatingWebhookConfiguration", "c", &[misnamed])]);
+    let expected = "warning: c/w.example.com: the webhook was not called: Kubernetes 1.37 does not serve pod in v1: use the lowercase \
+                    plural name pods\n  = help: correct the rule\n";
+    for objects in [&["-f", "pods.yaml"][..], &[]] {
+        let text = ends_with(&stage.verify(&[&["-c", "c.yaml"], objects].concat()).await, 4);
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn violations_of_one_check_with_one_cause_are_one_finding_that_names_them() {
     let stage =
         Stage::with("patch: {operations: [{op: replace, path: /metadata/label/team, value: a}]}").await;
@@ -130,9 +162,9 @@ async fn advice_on_a_ca_bundle_depends_on_whether_it_is_a_placeholder() {
 async fn rules_without_an_object_in_the_built_in_corpus_are_the_reason() {
     let stage = Stage::with("always-mutate").await;
     let mut webhook = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
-    webhook["rules"] = json!([{"operations": ["CREATE"], "apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["pods"]}]);
-    stage.write("apps.yaml", &[configuration("MutatingWebhookConfiguration", "c", &[webhook])]);
-    let text = ends_with(&stage.verify(&["-c", "apps.yaml", "--check", "V01"]).await, 4);
+    webhook["rules"] = json!([{"operations": ["CREATE"], "apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["widgets"]}]);
+    stage.write("widgets.yaml", &[configuration("MutatingWebhookConfiguration", "c", &[webhook])]);
+    let text = ends_with(&stage.verify(&["-c", "widgets.yaml", "--check", "V01"]).await, 4);
     assert!(text.contains("none of its rules matches an object of the built-in corpus\n"), "{text}");
     assert!(!text.contains("--label"), "{text}");
 }
@@ -140,10 +172,15 @@ async fn rules_without_an_object_in_the_built_in_corpus_are_the_reason() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rejected_patches_are_not_reported_as_a_webhook_that_never_changed_an_object() {
     let stage = Stage::with("patch: {operations: [{op: add, path: /spec/none/team, value: blue}]}").await;
-    let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01"];
-    let text = ends_with(&stage.verify(&arguments).await, 6);
+    let arguments = |check| ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", check];
+    let text = ends_with(&stage.verify(&arguments("V01")).await, 6);
     assert!(text.starts_with("c/w.example.com: could not be checked: "), "{text}");
     assert!(!text.contains("never changed an object"), "{text}");
+    let text = ends_with(&stage.verify(&arguments("V22")).await, 0);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = "and never changed an object, because the API server rejected its responses, for example with: Internal error \
+                    occurred: add operation does not apply: doc is missing path: \"/spec/none/team\": missing value";
+    assert!(text.contains(expected), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -62,6 +62,8 @@ pub(super) struct CallCounts {
     pub(super) patched: u64,
     /// The number of failed calls by reason.
     pub(super) failures: BTreeMap<String, u64>,
+    /// The number of responses that the API server rejected regardless of the failure policy, by reason.
+    pub(super) rejected: BTreeMap<String, u64>,
     /// The first object for which a call failed without a response, by reason.
     pub(super) failed_objects: BTreeMap<String, String>,
 }
@@ -195,6 +197,9 @@ impl Environment {
                 CallResult::Allowed { .. } | CallResult::ServerError { .. } | CallResult::Denied(_) => {
                     asked.answered += 1;
                 }
+            }
+            if let CallResult::ServerError { status, .. } = &called.result {
+                reasons::count(&mut asked.rejected, status.message.clone());
             }
             asked.patched += u64::from(patch.is_some_and(|operations| !operations.is_empty()));
         }

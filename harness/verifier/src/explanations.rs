@@ -6,7 +6,7 @@ use super::check::{Check, Probe};
 use super::checks;
 use super::reasons;
 use super::report::{CheckReport, CheckResult, Finding, Report, Tally};
-use super::tried::{Tried, send_matching};
+use super::tried::{Tried, UNMATCHED, send_matching};
 
 /// The ID of the check that examines every response.
 const ENVELOPE: &str = "V22";
@@ -50,6 +50,10 @@ impl Report {
 
     /// Returns a note about a webhook that was not called or never changed an object, and a suggestion.
     pub(super) fn unseen_of(&self, webhook: &str, tried: &Tried) -> Option<String> {
+        let is_unmatched = |reason: &String| reason.starts_with(UNMATCHED);
+        if let Some(error) = tried.rule_errors.first().filter(|_| tried.mismatches.keys().all(is_unmatched)) {
+            return Some(format!("the webhook was not called: {error}; correct the rule"));
+        }
         // The rules determine the objects of the built-in corpus.
         let has_no_object =
             self.objects == 0 && !self.interrupted && self.shard.is_none() && !self.has_option("-f");

@@ -67,6 +67,7 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
             let tried = whole.webhooks.entry(name).or_insert_with(|| Tried {
                 mutating: other.mutating,
                 operations: other.operations.clone(),
+                rule_errors: other.rule_errors.clone(),
                 selects: other.selects.clone(),
                 ..Tried::default()
             });
@@ -78,6 +79,7 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
             };
             tried.patched += other.patched;
             add(&mut tried.failures, other.failures, u64::saturating_add);
+            add(&mut tried.rejected, other.rejected, u64::saturating_add);
             for (reason, object) in other.failed_objects {
                 tried.failed_objects.entry(reason).or_insert(object);
             }

@@ -97,6 +97,7 @@ impl Plan {
             answered: Some(asked.answered),
             patched: asked.patched,
             failures: asked.failures,
+            rejected: asked.rejected,
             failed_objects: asked.failed_objects,
             objects: denials.objects,
             denied: denials.reasons,
@@ -105,6 +106,7 @@ impl Plan {
             } else {
                 BTreeMap::new()
             },
+            rule_errors: checks::never_matching(&subject.webhook, &self.environment.cluster_fixture),
             selects: subject.webhook.object_selector.keys().map(str::to_owned).collect(),
         }
     }

@@ -32,6 +32,10 @@ pub struct Tried {
     /// The number of failed calls by reason, as in kube-apiserver's message.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failures: BTreeMap<String, u64>,
+    /// The number of responses that the API server rejected regardless of the failure policy, such as a patch that does not
+    /// apply, by reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rejected: BTreeMap<String, u64>,
     /// The first object for which a call failed without a response, by reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failed_objects: BTreeMap<String, String>,
@@ -46,6 +50,9 @@ pub struct Tried {
     /// Empty if the webhook was called.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub mismatches: BTreeMap<String, u64>,
+    /// The reasons why rules match nothing, such as a resource that the API server does not serve.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rule_errors: Vec<String>,
     /// The label keys in the webhook's `objectSelector`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub selects: Vec<String>,
@@ -74,7 +81,7 @@ fn advice(options: &BTreeSet<String>) -> [(&'static str, String); 5] {
         ),
         ("its objectSelector", labels + &or_use(&["--label"])),
         ("its match condition", conditions + &or_use(&["--annotation", "--label"])),
-        ("none of its rules", send_matching(has_files)),
+        (UNMATCHED, send_matching(has_files)),
     ]
 }
 
@@ -108,7 +115,7 @@ pub(super) fn mismatch(
     let request = other.as_ref().unwrap_or(creation);
     // The dispatcher checks selectors before rules, but for an object of another kind, the rules are the better reason.
     if !subject.asks_for(request, cluster_fixture) {
-        return Some("none of its rules matches the objects".to_owned());
+        return Some(format!("{UNMATCHED} matches the objects"));
     }
     let decided = matching::decide(&subject.webhook, &mut cluster_fixture.evaluation(request.clone()));
     if let Some((name, error)) = decided.conditions.as_ref().and_then(failed_condition) {
@@ -127,7 +134,7 @@ pub(super) fn mismatch(
             format!("its namespaceSelector does not select the namespace {}", request.namespace)
         }
         Mismatch::ObjectSelector => "its objectSelector does not select the objects".to_owned(),
-        Mismatch::Rules => "none of its rules matches the objects".to_owned(),
+        Mismatch::Rules => format!("{UNMATCHED} matches the objects"),
         Mismatch::Conditions => match decided.conditions {
             Some(Evaluation { outcome: conditions::Outcome::False { index }, conditions, .. }) => {
                 let name = conditions.get(index).map_or("", |condition| &*condition.name);
@@ -138,6 +145,9 @@ pub(super) fn mismatch(
         Mismatch::Exempt | Mismatch::NotReinvoked => "webhooks are not called for the objects".to_owned(),
     })
 }
+
+/// The start of a reason in [`Tried::mismatches`] about the rules.
+pub(super) const UNMATCHED: &str = "none of its rules";
 
 /// The start of a reason in [`Tried::mismatches`] about a match condition that fails.
 const FAILED: &str = "the match condition";
@@ -221,6 +231,12 @@ impl Tried {
                          mutation was not tested"
                     ));
                 }
+                if let Some((reason, _)) = self.rejected.iter().max_by_key(|(_, count)| **count) {
+                    return Some(format!(
+                        "the webhook was called {times} and never changed an object, because the API server rejected its \
+                         responses, for example with: {reason}; `admit verify` without --check says what to correct"
+                    ));
+                }
                 format!(
                     "the webhook was called {times} and never changed an object: its mutation was \
                      not tested"
@@ -264,10 +280,10 @@ fn uncalled(
         mismatches.iter().map(|(reason, count)| (reason.as_str(), *count)).collect();
     let has_failed = |reason: &str| reason.starts_with(FAILED);
     reasons.sort_by_key(|(reason, count)| {
-        (!has_failed(reason), reason.starts_with("none of its rules"), std::cmp::Reverse(*count))
+        (!has_failed(reason), reason.starts_with(UNMATCHED), std::cmp::Reverse(*count))
     });
-    if reasons.iter().any(|(reason, _)| !reason.starts_with("none of its rules")) {
-        reasons.retain(|(reason, _)| !reason.starts_with("none of its rules"));
+    if reasons.iter().any(|(reason, _)| !reason.starts_with(UNMATCHED)) {
+        reasons.retain(|(reason, _)| !reason.starts_with(UNMATCHED));
     }
     let many = reasons.len() > 1;
     let told = reasons.iter().map(|(reason, count)| {

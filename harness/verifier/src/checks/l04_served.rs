@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use kubernetes_admission::attributes::{GroupVersionResource, Operation};
 use kubernetes_admission::cluster_state::ClusterState as _;
-use kubernetes_admission::config::{MatchPolicy, Rule};
+use kubernetes_admission::config::{MatchPolicy, Rule, Webhook};
 use kubernetes_admission::matching::exact_or_star;
 use kubernetes_api_server::{ClusterFixture, ServedResource, is_connection};
 
@@ -47,6 +47,13 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
         )));
     }
     Ok(violations)
+}
+
+/// Returns the messages about entries of rules that certainly match nothing.
+pub(crate) fn never_matching(webhook: &Webhook, cluster_fixture: &ClusterFixture) -> Vec<String> {
+    let (violations, _) = unserved(&webhook.rules, webhook.match_policy, cluster_fixture);
+    let errors = violations.into_iter().filter(|violation| violation.severity == Some(Severity::Error));
+    errors.map(|violation| violation.message).collect()
 }
 
 /// Returns the violations in rules, and the resources that only a `CustomResourceDefinition` could define.

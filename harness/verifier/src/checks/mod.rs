@@ -106,6 +106,7 @@ mod webhook_response;
 mod write_attribution;
 
 pub(super) use self::collection::called as called_together;
+pub(super) use self::l04_served::never_matching;
 pub use self::l07_ca_bundle::is_placeholder;
 pub use self::match_conditions::unknown_metadata_field;
 pub(super) use self::match_conditions::with_unknown_fields;
