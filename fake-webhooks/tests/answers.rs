@@ -112,8 +112,8 @@ fn patch_sends_operations_unchanged() {
 #[test]
 fn always_mutate_sets_existing_values_and_creates_parents() {
     let labeled = json!({"metadata": {"name": "one", "labels": {"always-mutate": "yes"}}});
-    for calls in [1, 2] {
-        mutates("always-mutate", calls, &config_map(), &labeled);
+    for (yaml, calls) in [("always-mutate", 1), ("always-mutate", 2), ("always-mutate: {}", 1)] {
+        mutates(yaml, calls, &config_map(), &labeled);
     }
     assert!(response("always-mutate", &labeled)["patch"].is_string());
     let other = json!({"metadata": {"labels": {"a": "b"}, "annotations": null}});

@@ -256,7 +256,7 @@ impl<'de> Deserialize<'de> for Behavior {
                     "allow" => Behavior::Allow(map.next_value()?),
                     "deny" => Behavior::Deny(map.next_value()?),
                     "patch" => Behavior::Patch(map.next_value()?),
-                    "always-mutate" => Behavior::AlwaysMutate(map.next_value()?),
+                    "always-mutate" => Behavior::AlwaysMutate(map.next_value::<AlwaysMutate>()?.or_labeled()),
                     "non-idempotent" => Behavior::NonIdempotent(map.next_value()?),
                     "sidecar" => Behavior::Sidecar(map.next_value()?),
                     "container-env" => Behavior::ContainerEnv(map.next_value()?),

@@ -73,6 +73,11 @@ impl AlwaysMutate {
         let labels = BTreeMap::from([("always-mutate".to_owned(), "yes".to_owned())]);
         Self { labels, annotations: BTreeMap::new() }
     }
+
+    /// Returns the parameters, or the default parameters if these set nothing.
+    pub(super) fn or_labeled(self) -> Self {
+        if self == Self::default() { Self::labeled() } else { self }
+    }
 }
 
 /// The parameters of `non-idempotent`.
