@@ -270,6 +270,16 @@ fn policy_whose_expression_fails_or_that_does_not_match_has_an_exit_status() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("policy.yaml:2: spec.validations[0].expression: Invalid value"), "{errors}");
     assert_eq!(code(&output), Some(2), "{errors}");
+
+    let null = POLICY
+        .replace("params.data.stage", "\"object.metadata.?labels['team'].orValue(null)\"")
+        .replace("object.data.stage == variables.wanted", "variables.wanted == 'test'");
+    std::fs::write(folder.join("policy.yaml"), null).unwrap();
+    let output = cel(&folder, &["--policy", "policy.yaml", "-f", "settings.yaml"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let help = "\nhelp: Replace null: `==` accepts it only beside values that can be null, and the other side is always string. ";
+    assert!(errors.contains(help), "{errors}");
+    assert_eq!(code(&output), Some(2), "{errors}");
 }
 
 #[test]

@@ -120,7 +120,8 @@ async fn unknown_field_of_a_configuration_is_a_warning_that_quiet_does_not_hide(
     stage.write("unknown.yaml", &[configuration("MutatingWebhookConfiguration", "c", &[unknown])]);
     let output = stage.verify(&["-c", "unknown.yaml", "--check", "V57", "--quiet"]).await;
     let text = String::from_utf8_lossy(&output.stderr);
-    let warning = "the API server ignores the unknown field webhooks[0].failPolicy (did you mean failurePolicy?)\n";
+    let warning =
+        "the API server ignores the unknown field webhooks[0].failPolicy (did you mean failurePolicy?)\n";
     assert!(text.contains("warning: unknown.yaml:1: ") && text.contains(warning), "{text}");
 }
 

@@ -9,6 +9,7 @@ use harness::json::text;
 use harness::policies::{mutate_by, validate_by};
 use harness::policy::{self, AnnotationOutcome, ExpressionPart, ParamRef, PolicyRecord, PolicyRun, Verdict};
 use harness::server::ClusterFixture;
+use harness::verify::operand_types;
 use output::{OneLine, lines};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -132,7 +133,11 @@ fn accepted(policy: &Document, cluster_fixture: &ClusterFixture) -> Result<Value
     cluster_fixture.prepare(&mut request);
     let invalid = cluster_fixture.invalid_fields(&request).map_err(|status| failure(&status.message))?;
     match invalid.first() {
-        Some(cause) => Err(failure(&format!("{}: {}", cause.field, cause.message))),
+        Some(cause) => {
+            let advice = operand_types::advice(&cause.message);
+            let help = advice.map(|advice| format!("\nhelp: {advice}")).unwrap_or_default();
+            Err(failure(&format!("{}: {}{help}", cause.field, cause.message)))
+        }
         None => Ok(request.object.unwrap_or_default()),
     }
 }

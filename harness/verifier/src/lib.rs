@@ -53,6 +53,7 @@ pub mod manifests;
 mod masking;
 pub mod merge;
 pub mod object_probe;
+pub mod operand_types;
 pub mod other_webhooks;
 mod pair_trial;
 pub mod patch_advice;

@@ -4,6 +4,7 @@ use kubernetes_types::status::StatusCause;
 
 use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
+use crate::operand_types;
 use crate::policies::PolicyObject;
 use crate::wrong_type;
 
@@ -29,7 +30,11 @@ fn violations(object: &PolicyObject) -> impl Iterator<Item = Violation> {
     let what = if object.is_binding() { "binding" } else { "policy" };
     let rejected = move |kind: &str, error: &str, field: &str| {
         let message = format!("the API server rejects the {what}: {error}");
-        Violation::new(kind, message).at(field)
+        let violation = Violation::new(kind, message).at(field);
+        match operand_types::advice(error) {
+            Some(advice) => violation.with_help(advice),
+            None => violation,
+        }
     };
     let version = object.old_version.as_ref().map(|version| {
         let message = format!(

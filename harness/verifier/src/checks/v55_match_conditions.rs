@@ -1,5 +1,6 @@
 //! V55: match conditions are valid, useful, and cheap, and always have a value.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use kubernetes_admission::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation};
@@ -19,6 +20,7 @@ use super::match_conditions::{
 };
 use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::object_probe::ObjectProbe;
+use crate::operand_types;
 use crate::stored::{delete, update};
 use crate::subject::{Subject, consequence};
 use crate::tried::is_compile_error;
@@ -116,6 +118,7 @@ fn refused(subject: &Subject) -> Vec<Violation> {
         let at = error.field.strip_prefix(&entry).unwrap_or_default().to_owned();
         let field = error.field.split('.').next_back().unwrap_or_default().to_owned();
         let message = format!("the API server rejects the configuration: {error}");
+        let advice = operand_types::advice(&error.to_string());
         let help = if error.to_string().contains("undefined field 'object'")
             || error.to_string().contains("undefined field 'oldObject'")
         {
@@ -125,6 +128,7 @@ fn refused(subject: &Subject) -> Vec<Violation> {
         } else {
             "Correct the field that the message names."
         };
+        let help = advice.map_or_else(|| help.into(), Cow::from);
         Violation::new(format!("rejected {field}"), message).at(at).with_help(help)
     };
     of_conditions.map(violation).collect()
