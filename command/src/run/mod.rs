@@ -50,7 +50,7 @@ use record::Record;
 use report::{Circumstances, Reports};
 use runner::{AfterFailure, Pace};
 use stop::End;
-use summary::Documents;
+use summary::Evidence;
 use writer::Writer;
 
 /// Run feature files against a target
@@ -228,8 +228,12 @@ impl Run {
         drop(launched);
         let (counts, written, printed) = live.finish(|record, display| {
             let written = reports.write(record, circumstances);
-            let documents = if self.verbosity.verbose { Documents::Shown } else { Documents::Hidden };
-            display.print(&summary::summary(record, circumstances.unchecked_audits, documents));
+            let evidence = match () {
+                () if self.verbosity.verbose => Evidence::Documents,
+                () if self.verbosity.quiet => Evidence::Calls,
+                () => Evidence::Causes,
+            };
+            display.print(&summary::summary(record, circumstances.unchecked_audits, evidence));
             if github::annotates() {
                 screen::prompt(&annotations::commands(record));
             }

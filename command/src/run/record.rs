@@ -50,6 +50,8 @@ pub(crate) struct ScenarioFailure<'a> {
     pub(crate) message: Option<&'a str>,
     /// The notes that can explain the failure and that the message does not contain.
     pub(crate) notes: Vec<&'a Note>,
+    /// The other notes of the last request, such as its calls.
+    pub(crate) calls: Vec<&'a Note>,
     /// The whole documents that the failed step checked.
     pub(crate) documents: Vec<&'a Note>,
 }
@@ -261,6 +263,7 @@ impl ScenarioRecord {
             line: failed.map_or(self.planned.key.line, |(step, _)| step.line),
             message,
             notes: attempt.into_iter().flat_map(Attempt::causes).filter(is_new).collect(),
+            calls: attempt.into_iter().flat_map(Attempt::events).filter(is_new).collect(),
             documents: documents.iter().filter(|note| note.kind == NoteKind::Whole).collect(),
         }
     }
@@ -343,10 +346,19 @@ impl Attempt {
 
     /// Returns the notes of the last request up to the failed step that can explain the failure.
     pub(crate) fn causes(&self) -> impl Iterator<Item = &Note> {
+        self.last_told().filter(|note| matches!(note.kind, NoteKind::Cause | NoteKind::Help))
+    }
+
+    /// Returns the notes of the last request up to the failed step about what happened, such as its calls.
+    fn events(&self) -> impl Iterator<Item = &Note> {
+        self.last_told().filter(|note| note.kind == NoteKind::Event)
+    }
+
+    /// Returns the notes of the last step up to the failed step that has notes about a request.
+    fn last_told(&self) -> impl Iterator<Item = &Note> {
         let end = self.failed_step().map_or(self.steps.len(), |(position, _)| position + 1);
         let has_notes = |told: &&Vec<Note>| told.iter().any(|note| note.kind != NoteKind::Whole);
-        let told = self.steps.iter().take(end).rev().map(|step| &step.told).find(has_notes);
-        told.into_iter().flatten().filter(|note| matches!(note.kind, NoteKind::Cause | NoteKind::Help))
+        self.steps.iter().take(end).rev().map(|step| &step.told).find(has_notes).into_iter().flatten()
     }
 
     /// Records that the step at `position` has begun.

@@ -8,7 +8,7 @@ use super::list;
 use super::plan::{PlannedRule, PlannedScenario, PlannedStep};
 use super::record::{Record, ScenarioKey, StepOutcome};
 use super::report::{self, Circumstances};
-use super::summary::{self, Documents};
+use super::summary::{self, Evidence};
 use crate::hostile;
 use crate::narrator::{Note, NoteKind};
 use crate::screen::Marks;
@@ -69,7 +69,7 @@ proptest::proptest! {
         let mut display = Display::quiet();
         for shown in [
             list::text(&listed),
-            summary::summary(&record, 1, Documents::Shown),
+            summary::summary(&record, 1, Evidence::Documents),
             display.heading(&record.scenarios()[0]),
             scenario_text(&record.scenarios()[0], Marks::UNICODE, true),
             markdown,
@@ -120,10 +120,25 @@ fn a_long_message_is_shortened_in_the_summary_and_cannot_leave_its_code_block() 
 
 #[test]
 fn a_failed_scenario_is_shown_again_in_the_summary() {
-    let summary = summary::summary(&record(""), 0, Documents::Hidden);
+    let summary = summary::summary(&record(""), 0, Evidence::Causes);
     let summary = anstream::adapter::strip_str(&summary).to_string();
     let expected = "\nerror: Scenario\n --> a.feature:3\n  |\n3 | Then it is\n  |\n  = message: message\n  = note: told\n\n";
     assert!(summary.starts_with(expected), "{summary}");
+}
+
+#[test]
+fn a_summary_without_the_steps_has_the_calls_of_the_last_request() {
+    let notes =
+        [(NoteKind::Event, "labels: CREATE pods: allowed"), (NoteKind::Cause, "check: not called: false")];
+    let notes = notes.map(|(kind, text)| Note { kind, text: text.to_owned() });
+    let record = record_of([(StepOutcome::Failed("the object differs".to_owned()), notes.to_vec())]);
+    let expected = "  = message: the object differs\n  = note: labels: CREATE pods: allowed\n  = note: check: not called: false\n";
+    for (evidence, has_call) in [(Evidence::Calls, true), (Evidence::Causes, false)] {
+        let summary = summary::summary(&record, 0, evidence);
+        let summary = anstream::adapter::strip_str(&summary).to_string();
+        assert_eq!(summary.contains(expected), has_call, "{summary}");
+        assert!(summary.contains("= note: check"), "{summary}");
+    }
 }
 
 /// Returns a record of scenarios that end with these outcomes of their only step, which has these notes.
@@ -174,7 +189,7 @@ fn failures_that_differ_in_a_uid_are_one_error() {
         let message = format!("expected response.uid=\"{uid}\", got \"wrong\"");
         (StepOutcome::Failed(message), Vec::new())
     }));
-    let summary = summary::summary(&record, 0, Documents::Hidden);
+    let summary = summary::summary(&record, 0, Evidence::Causes);
     assert!(summary.contains("2 scenarios fail in the same step"), "{summary}");
 }
 
@@ -184,7 +199,7 @@ fn only_the_first_of_several_failures_shows_their_common_help() {
         let help = Note { kind: NoteKind::Help, text: "change the object".to_owned() };
         (StepOutcome::Failed(message.to_owned()), vec![help])
     }));
-    let summary = summary::summary(&record, 0, Documents::Hidden);
+    let summary = summary::summary(&record, 0, Evidence::Causes);
     assert_eq!(summary.matches("change the object").count(), 1, "{summary}");
     assert!(summary.contains("see the help for a.feature:1"), "{summary}");
 }

@@ -12,13 +12,15 @@ use crate::narrator::NoteKind;
 use crate::steps::{HELP, NOTE};
 use crate::style::{BAD, GOOD, NOT_DONE, brief};
 
-/// Whether the summary shows whole documents.
+/// What the errors in the summary show besides the message of the failed step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Documents {
-    /// The whole document that a failed step checked.
-    Shown,
-    /// Only the fields that differ.
-    Hidden,
+pub(crate) enum Evidence {
+    /// What explains the failure.
+    Causes,
+    /// Also the calls of the last request, because the steps of the scenario are not shown.
+    Calls,
+    /// Also the whole document that the failed step checked.
+    Documents,
 }
 
 /// The maximum number of scenarios that one error names.
@@ -28,10 +30,10 @@ const MAX_NAMES: usize = 20;
 ///
 /// Programs can parse the last line: `N passed, N failed`, with `, N skipped` if scenarios do not apply to the target
 /// or did not run.
-pub(crate) fn summary(record: &Record, unchecked_audits: usize, documents: Documents) -> String {
+pub(crate) fn summary(record: &Record, unchecked_audits: usize, evidence: Evidence) -> String {
     let counts = record.counts();
     let mut text = String::from("\n");
-    failures(&mut text, record, documents);
+    failures(&mut text, record, evidence);
     skipped(&mut text, record);
     if counts.not_run > 0 {
         let _ = writeln!(text, "{NOT_DONE}not run: {}{NOT_DONE:#}", several(counts.not_run, "scenario"));
@@ -61,7 +63,7 @@ pub(crate) fn summary(record: &Record, unchecked_audits: usize, documents: Docum
 /// Appends the failures, each with its scenarios, the failed step, and the message.
 ///
 /// Failures of different steps often have the same help: only the first one shows it.
-fn failures(text: &mut String, record: &Record, documents: Documents) {
+fn failures(text: &mut String, record: &Record, evidence: Evidence) {
     let mut shown: BTreeMap<String, String> = BTreeMap::new();
     for group in record.failure_groups() {
         let Some(scenario) = group.first() else { continue };
@@ -91,6 +93,9 @@ fn failures(text: &mut String, record: &Record, documents: Documents) {
         if !message.is_empty() {
             diagnostic.block("message", &message);
         }
+        if evidence == Evidence::Calls {
+            failure.calls.iter().for_each(|call| diagnostic.block("note", &call.text));
+        }
         let told = failure.notes.iter().map(|note| (note.kind, note.text.as_str()));
         for (kind, note) in notes.into_iter().chain(told) {
             match kind {
@@ -105,7 +110,7 @@ fn failures(text: &mut String, record: &Record, documents: Documents) {
                 NoteKind::Event | NoteKind::Cause | NoteKind::Whole => diagnostic.block("note", note),
             }
         }
-        if documents == Documents::Shown {
+        if evidence == Evidence::Documents {
             failure.documents.iter().for_each(|document| diagnostic.block("note", &document.text));
         }
         diagnostic.write(text);
