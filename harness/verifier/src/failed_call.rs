@@ -32,8 +32,12 @@ pub fn error_body(called: &Called) -> Option<String> {
 
 /// Returns the start of the body of an HTTP error as the end of a message; empty without a body, and for a Secret.
 pub(super) fn response_start(reply: &Reply, request: &Attributes) -> String {
-    let body = Some(reply).filter(|_| !is_secret(request));
-    let body = body.and_then(|reply| body_start(reply, "", MAX_BODY_IN_FINDING));
+    if is_secret(request) { String::new() } else { reply_start(reply) }
+}
+
+/// Returns the start of a body that is not JSON, or of an HTTP error, as the end of a message; empty without a body.
+pub(super) fn reply_start(reply: &Reply) -> String {
+    let body = body_start(reply, "", MAX_BODY_IN_FINDING);
     body.map(|body| format!("; the response begins with: {body}")).unwrap_or_default()
 }
 

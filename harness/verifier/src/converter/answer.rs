@@ -4,6 +4,7 @@ use kubernetes_types::json::{at, text};
 use serde_json::Value;
 
 use super::super::call_recorder::Exchange;
+use super::super::failed_call::reply_start;
 
 /// The response of a conversion webhook.
 #[derive(Clone, Debug)]
@@ -46,13 +47,11 @@ fn valid(
         .as_ref()
         .map_err(|error| ("no answer", format!("the webhook does not respond: {error}")))?;
     if !(200..300).contains(&reply.status) {
-        return Err((
-            "HTTP status",
-            format!("the webhook returns HTTP {} instead of a review", reply.status),
-        ));
+        let message = format!("the webhook returns HTTP {} instead of a review", reply.status);
+        return Err(("HTTP status", message + &reply_start(reply)));
     }
     let review: Value = serde_json::from_slice(&reply.body)
-        .map_err(|error| ("not JSON", format!("the response is not JSON: {error}")))?;
+        .map_err(|error| ("not JSON", format!("the response is not JSON: {error}{}", reply_start(reply))))?;
     let claimed = (text(&review, &["apiVersion"]), text(&review, &["kind"]));
     let expected = format!("apiextensions.k8s.io/{version}");
     if claimed != (&*expected, "ConversionReview") {
@@ -107,4 +106,44 @@ fn valid(
         }
     }
     Ok(Answer::Converted(objects))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use kubernetes_admission::caller::Reply;
+
+    use super::*;
+
+    #[test]
+    fn errors_about_a_response_that_is_not_a_review_have_its_start() {
+        for (status, body, expected) in [
+            (
+                500,
+                "panic: no such version",
+                "the webhook returns HTTP 500 instead of a review; the response begins with: panic: no such version",
+            ),
+            (500, "", "the webhook returns HTTP 500 instead of a review"),
+            (
+                200,
+                "<html>",
+                "the response is not JSON: expected value at line 1 column 1; the response begins with: <html>",
+            ),
+        ] {
+            let reply = Reply { status, content_type: None, body: body.into() };
+            let exchange = Exchange {
+                review: "{}".into(),
+                reply: Ok(reply),
+                took: Duration::ZERO,
+                redirects_and_retries: Vec::new(),
+                is_other_webhook: false,
+                direct: None,
+            };
+            let Answer::Invalid(fault) = read(&exchange, "v1", "1", &[], "example.com/v2") else {
+                panic!("{status} {body} is valid");
+            };
+            assert_eq!(fault.message, expected);
+        }
+    }
 }
