@@ -9,6 +9,9 @@ pub(crate) const LINT_VERSION: u32 = 1;
 /// The version of `admit run`'s report. It increases when a member is removed or changes its meaning.
 pub(crate) const RUN_VERSION: u32 = 1;
 
+/// The `apiVersion` of the reports of `admit review` and `admit pull`.
+pub(crate) const API_VERSION: &str = "admit.dev/v1alpha1";
+
 /// Formats `value` as JSON that is safe to show on a terminal, with a trailing newline.
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(value)

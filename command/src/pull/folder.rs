@@ -10,7 +10,7 @@ use output::Readers;
 use serde::{Deserialize, Serialize};
 
 use super::report::{Changes, Origin, Unread};
-use crate::request_report::API_VERSION;
+use crate::machine_readable::API_VERSION;
 use crate::{Failure, machine_readable};
 
 /// The file that describes a pull. Commands that read manifests ignore hidden files.

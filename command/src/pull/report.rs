@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::several;
-use crate::request_report::API_VERSION;
+use crate::machine_readable::API_VERSION;
 
 /// The kind of the report.
 const KIND: &str = "PullReport";

@@ -43,6 +43,7 @@ pub(crate) use self::webhooks::WebhookReport;
 pub(crate) use self::webhooks::Webhooks;
 use self::webhooks::{CallReport, Exchanges};
 use crate::documents::DocumentLocation;
+pub(crate) use crate::machine_readable::API_VERSION;
 use crate::unbound_policies::UnboundPolicy;
 
 /// A request, the decision about it, and everything that led to the decision.
@@ -299,8 +300,6 @@ fn milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// The version of the report schema.
-pub(crate) const API_VERSION: &str = "admit.dev/v1alpha1";
 pub(crate) const KIND: &str = "AdmissionReport";
 
 /// The kind of a list of reports.
