@@ -10,9 +10,10 @@ use serde_json::Value;
 
 use super::RequestReport;
 
-/// Returns kubectl's output, such as `pod/web created (server dry run)` or `Error from server (Forbidden): …`.
+/// Returns kubectl's output for the provisional verdict, such as `pod/web created (server dry run)` or `Error from server
+/// (Forbidden): …`.
 pub(super) fn message(request: &RequestReport, sent: &Sent, file: &str) -> String {
-    if sent.verdict == Verdict::Admitted { success(request, sent) } else { failure(request, sent, file) }
+    if sent.provisional == Verdict::Admitted { success(request, sent) } else { failure(request, sent, file) }
 }
 
 /// Returns kubectl's output for an admitted request.

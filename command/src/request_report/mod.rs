@@ -174,11 +174,12 @@ mod verdict_name {
     use harness::chain::Verdict;
     use serde::{Deserialize as _, Deserializer, Serializer, de};
 
-    const NAMES: [(Verdict, &str); 4] = [
+    const NAMES: [(Verdict, &str); 5] = [
         (Verdict::Admitted, "admitted"),
         (Verdict::Denied, "denied"),
         (Verdict::Undecided, "undecided"),
         (Verdict::Unsupported, "unsupported"),
+        (Verdict::Conditional, "conditional"),
     ];
 
     pub(super) fn from_verdict(verdict: Verdict) -> &'static str {
@@ -194,7 +195,8 @@ mod verdict_name {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
         let found = NAMES.iter().find(|(_, name)| *name == text).map(|(verdict, _)| *verdict);
         found.ok_or_else(|| {
-            de::Error::unknown_variant(&text, &["admitted", "denied", "undecided", "unsupported"])
+            const EXPECTED: [&str; 5] = ["admitted", "denied", "undecided", "unsupported", "conditional"];
+            de::Error::unknown_variant(&text, &EXPECTED)
         })
     }
 }

@@ -73,6 +73,7 @@ pub(crate) fn summary(reports: &[Report]) -> String {
         (Verdict::Denied, "denied"),
         (Verdict::Undecided, "undecided"),
         (Verdict::Unsupported, "not supported"),
+        (Verdict::Conditional, "conditional"),
     ]
     .into_iter()
     .map(|(verdict, name)| (count(verdict), name))
@@ -88,7 +89,7 @@ fn style(verdict: Verdict) -> Style {
     match verdict {
         Verdict::Admitted => GOOD,
         Verdict::Denied => BAD,
-        Verdict::Undecided | Verdict::Unsupported => NOT_DONE,
+        Verdict::Undecided | Verdict::Unsupported | Verdict::Conditional => NOT_DONE,
     }
 }
 
@@ -162,6 +163,7 @@ fn call(text: &mut String, call: &CallReport, width: usize, marks: Marks, has_hi
         Outcome::FailedOpen => (NOT_DONE, "!", format!("failed open: {}", call.message)),
         Outcome::FailedClosed => (BAD, marks.failed, format!("failed: {}", call.message)),
         Outcome::Refused => (BAD, marks.failed, format!("rejected by the API server: {}", call.message)),
+        Outcome::Unknown => (NOT_DONE, "?", "the cluster would call it: response unknown".to_owned()),
     };
     let pad = marks.width();
     let took = brief(Duration::from_secs_f64(call.duration_ms / 1e3));

@@ -105,7 +105,7 @@ fn of_patch(request: &Request, sent: &Sent, server: &ApiServer) -> Steps {
     let mut steps = Steps::default();
     if matches!(request.operation, Operation::Create | Operation::Update) {
         steps.go_on(None, sent, server);
-    } else if sent.verdict == Verdict::Admitted && is_object(&sent.body) {
+    } else if sent.provisional == Verdict::Admitted && is_object(&sent.body) {
         steps.last = Some(without_managed_fields(sent.body.clone()));
     }
     steps
@@ -152,7 +152,7 @@ impl Steps {
             };
             self.actor(webhook, &mut plugins, &mut now, &before, after);
         }
-        if sent.verdict == Verdict::Admitted && is_object(&sent.body) {
+        if sent.provisional == Verdict::Admitted && is_object(&sent.body) {
             if let Some(now) = &mut now {
                 follow_managed_fields(now, &sent.body);
                 if sent.body.get("apiVersion") == now.get("apiVersion") {

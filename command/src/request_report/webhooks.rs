@@ -195,6 +195,8 @@ pub(super) enum Outcome {
     ///
     /// It could not apply the patch, or a dry run matched a webhook with side effects.
     Refused,
+    /// The webhook was not called, because it is in the cluster of an offline review: its response is unknown.
+    Unknown,
 }
 
 impl Webhooks {
@@ -461,6 +463,7 @@ fn outcome(result: &CallResult) -> (Outcome, String) {
         CallResult::Failed { failure, failed_open: true } => (Outcome::FailedOpen, failure.reason.clone()),
         CallResult::Failed { failure, .. } => (Outcome::FailedClosed, failure.reason.clone()),
         CallResult::ServerError { status, .. } => (Outcome::Refused, status.message.clone()),
+        CallResult::Unknown => (Outcome::Unknown, String::new()),
     }
 }
 

@@ -170,6 +170,7 @@ impl Serve {
         };
         let options = Options {
             services: service_map::by_service(self.service),
+            callable_webhooks: None,
             credentials: plugins.credentials,
             manifests: plugins.manifests.manifests,
             plugins: selection,

@@ -138,7 +138,10 @@ impl RecordedCall {
     fn new(called: &Called, request: &ObservedRequest) -> Self {
         let failed = match &called.result {
             CallResult::Failed { failure, failed_open } => Some((failure, *failed_open)),
-            CallResult::Allowed { .. } | CallResult::Denied(_) | CallResult::ServerError { .. } => None,
+            CallResult::Allowed { .. }
+            | CallResult::Denied(_)
+            | CallResult::ServerError { .. }
+            | CallResult::Unknown => None,
         };
         let of = |phase: Phase, webhook: &Webhook| phase == called.phase && webhook.id == called.webhook;
         let webhook = request.webhooks.iter().find(|(phase, webhook)| of(*phase, webhook));
@@ -263,7 +266,8 @@ fn patch(result: &CallResult) -> Vec<Value> {
         CallResult::Allowed { patch: None, .. }
         | CallResult::Denied(_)
         | CallResult::Failed { .. }
-        | CallResult::ServerError { .. } => Vec::new(),
+        | CallResult::ServerError { .. }
+        | CallResult::Unknown => Vec::new(),
     }
 }
 
@@ -280,6 +284,7 @@ fn result(result: &CallResult) -> String {
         },
         CallResult::Failed { failure, .. } => failure.reason.clone(),
         CallResult::ServerError { status, .. } => status.message.clone(),
+        CallResult::Unknown => "the webhook was not called".to_owned(),
         CallResult::Allowed { patch: None, .. } => "allowed".to_owned(),
     }
 }

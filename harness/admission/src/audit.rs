@@ -129,11 +129,12 @@ fn call_annotations(called: &Called) -> Vec<(String, String)> {
     if let CallResult::Failed { failure, .. } = &called.result {
         annotations.extend(certificate_annotation(&failure.reason));
     }
-    if called.phase == Phase::Mutating {
+    // Whether the webhook changes the object is unknown.
+    if called.phase == Phase::Mutating && !matches!(called.result, CallResult::Unknown) {
         let (patch, changed) = match &called.result {
             CallResult::Allowed { patch, changed } => (patch.as_ref(), *changed),
             CallResult::ServerError { patch, .. } => (patch.as_ref(), false),
-            CallResult::Denied(_) | CallResult::Failed { .. } => (None, false),
+            CallResult::Denied(_) | CallResult::Failed { .. } | CallResult::Unknown => (None, false),
         };
         let who = format!(
             "{{\"configuration\":{},\"webhook\":{}",
@@ -284,6 +285,11 @@ mod tests {
                 ),
             ],
         );
+    }
+
+    #[test]
+    fn unknown_response_has_no_annotations() {
+        check(vec![called("w.x.y", CallResult::Unknown)], &[]);
     }
 
     #[test]

@@ -75,6 +75,9 @@ pub enum CallError {
         /// The reason, as [`Self::Transport`] has it.
         reason: String,
     },
+    /// The caller does not call this webhook, so its response is unknown.
+    #[error("the webhook was not called: its response is unknown")]
+    NotCalled,
     /// Other requests use the memory that the review or the reply needs.
     #[error("too many requests, please try again later")]
     TooManyRequests,

@@ -196,6 +196,11 @@ fn conversion_failure(error: CallError, object: &Value) -> ConversionFailure {
             let what = format!("custom resources whose conversion webhook cannot be called ({text})");
             ConversionFailure::OnlyHere(Unsupported { what }.into())
         }
+        CallError::NotCalled => {
+            let what =
+                format!("conversions of {from} by a webhook that is not called (--service sets its address)");
+            ConversionFailure::OnlyHere(Unsupported { what }.into())
+        }
         CallError::TooManyRequests => ConversionFailure::OnlyHere(ConversionError::TooManyRequests),
         CallError::Unsupported(unsupported) => ConversionFailure::OnlyHere(unsupported.into()),
     }

@@ -96,7 +96,7 @@ pub enum Event {
     },
     /// The conditions of a webhook were evaluated, because all other criteria match.
     Conditions(Box<Conditions>),
-    /// A webhook was called, or the call failed before it started.
+    /// A webhook was called, the call failed before it started, or its response is unknown.
     Called(Box<Called>),
     /// An in-tree plugin changed the object.
     PluginChanged {
@@ -257,6 +257,10 @@ pub enum CallResult {
         /// The patch that was applied before the error, if any: it is written to an audit annotation.
         patch: Option<Operations>,
     },
+    /// The caller did not send the review, so the webhook's response is unknown. The request continues unchanged.
+    ///
+    /// The failure policy does not apply: the webhook might allow, change, or reject the request.
+    Unknown,
 }
 
 /// The reason why a call does not have a valid response: upstream's `ErrCallingWebhook`.

@@ -41,7 +41,9 @@ pub fn result(policy: FailurePolicy, failure: CallFailure) -> CallResult {
 /// Rule: MUT-18.
 pub fn refusal(called: &Called) -> Option<Box<Status>> {
     match &called.result {
-        CallResult::Allowed { .. } | CallResult::Failed { failed_open: true, .. } => None,
+        CallResult::Allowed { .. } | CallResult::Failed { failed_open: true, .. } | CallResult::Unknown => {
+            None
+        }
         CallResult::Denied(status) | CallResult::ServerError { status, .. } => Some(status.clone()),
         CallResult::Failed { failure, failed_open: false } => {
             Some(failed_closed(&called.webhook.name, failure))
@@ -67,6 +69,7 @@ pub fn no_reply(error: CallError) -> Result<CallFailure, Unsupported> {
         CallError::TooManyRequests => {
             Ok(CallFailure { reason: format!("failed to call webhook: {error}"), code: 429 })
         }
+        CallError::NotCalled => Err(Unsupported { what: error.to_string() }),
         CallError::Unsupported(unsupported) => Err(unsupported),
     }
 }

@@ -28,7 +28,7 @@ use kubernetes_api_server::{ApiServer, Options, ResourceName};
 use kubernetes_types::status::Status;
 use serde_json::{Value, json};
 
-pub use self::sent::{Sent, Verdict};
+pub use self::sent::{Sent, Verdict, could_change};
 
 /// An API server that calls webhooks. Clones share the same server and the connections to webhooks.
 #[derive(Clone, Debug)]
@@ -192,8 +192,10 @@ impl Chain {
         let body = serde_json::from_slice(&body).unwrap_or_else(|_| {
             json!(Status::failure(parts.status.as_u16(), "", String::from_utf8_lossy(&body)))
         });
+        let provisional = Verdict::new(request.operation, parts.status, &body, &happened.record);
         Ok(Sent {
-            verdict: Verdict::new(request.operation, parts.status, &body, &happened.record),
+            verdict: provisional.given(request.operation, &happened.record),
+            provisional,
             code: parts.status.as_u16(),
             body,
             warnings: warning_texts(&parts.headers),

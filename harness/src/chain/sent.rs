@@ -20,6 +20,10 @@ use super::Request;
 pub struct Sent {
     /// The interpretation of the response.
     pub verdict: Verdict,
+    /// The verdict if all webhooks that were not called allow the request and do not change the object.
+    ///
+    /// Differs from `verdict` only if that is [`Verdict::Conditional`].
+    pub provisional: Verdict,
     /// The HTTP status code.
     pub code: u16,
     /// The response body: the object as stored or, in a dry run, as it would be stored.
@@ -51,6 +55,8 @@ pub enum Verdict {
     Undecided,
     /// The request requires a feature that admit does not support.
     Unsupported,
+    /// The decision depends on webhooks that were not called: see [`Sent::open_calls`].
+    Conditional,
 }
 
 impl Sent {
@@ -76,10 +82,11 @@ impl Sent {
             user,
         };
         let body = observed.answer.map(Arc::unwrap_or_clone).unwrap_or_default();
-        let verdict = StatusCode::from_u16(observed.code)
+        let provisional = StatusCode::from_u16(observed.code)
             .map_or(Verdict::Undecided, |code| Verdict::new(operation, code, &body, &observed.record));
         let sent = Self {
-            verdict,
+            verdict: provisional.given(operation, &observed.record),
+            provisional,
             code: observed.code,
             body,
             warnings: observed.warnings,
@@ -90,6 +97,13 @@ impl Sent {
         (request, sent)
     }
 
+    /// Returns the calls with an unknown response on which the decision depends; none if the decision is definite.
+    ///
+    /// `operation` is the operation of the request.
+    pub fn open_calls(&self, operation: Operation) -> impl Iterator<Item = &Called> {
+        open_calls(self.provisional, operation, &self.record)
+    }
+
     /// Returns the webhook calls in the order in which they ended.
     pub fn calls(&self) -> impl Iterator<Item = &Called> {
         self.record.calls()
@@ -97,6 +111,12 @@ impl Sent {
 }
 
 impl Verdict {
+    /// Returns this provisional verdict if it is definite.
+    pub(super) fn given(self, operation: Operation, record: &Record) -> Self {
+        if open_calls(self, operation, record).next().is_some() { Self::Conditional } else { self }
+    }
+
+    /// Returns the verdict if webhooks that were not called allow the request and do not change the object.
     pub(super) fn new(operation: Operation, code: StatusCode, body: &Value, record: &Record) -> Self {
         // After admission, a CONNECT fails only because the connection requires a node.
         let connects = operation == Operation::Connect && passed(record);
@@ -114,7 +134,8 @@ impl Verdict {
         match decided.map(|called| &called.result) {
             Some(CallResult::Denied(_)) => Self::Denied,
             Some(CallResult::Failed { .. }) => Self::Undecided,
-            Some(CallResult::ServerError { .. } | CallResult::Allowed { .. }) | None => {
+            Some(CallResult::ServerError { .. } | CallResult::Allowed { .. } | CallResult::Unknown)
+            | None => {
                 if code.is_server_error() && !refused_by_a_plugin(record) {
                     Self::Undecided
                 } else {
@@ -123,6 +144,29 @@ impl Verdict {
             }
         }
     }
+}
+
+/// Returns whether the webhook of a call could change the object of a request with this operation.
+///
+/// The API server rejects a deletion if a webhook patches it, because there is no object to change.
+pub fn could_change(operation: Operation, called: &Called) -> bool {
+    called.phase == Phase::Mutating && operation != Operation::Delete
+}
+
+/// Returns the calls with an unknown response on which the decision depends.
+///
+/// Any webhook could reject a request that is otherwise admitted. A rejection is definite unless a webhook could have
+/// changed the object before: mutating webhooks are called one after another and before the validation, so all calls in
+/// the record precede the rejection.
+fn open_calls(provisional: Verdict, operation: Operation, record: &Record) -> impl Iterator<Item = &Called> {
+    record.calls().filter(move |called| {
+        matches!(called.result, CallResult::Unknown)
+            && match provisional {
+                Verdict::Admitted => true,
+                Verdict::Denied | Verdict::Undecided => could_change(operation, called),
+                Verdict::Unsupported | Verdict::Conditional => false,
+            }
+    })
 }
 
 fn refused_by_a_plugin(record: &Record) -> bool {

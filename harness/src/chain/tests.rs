@@ -1,5 +1,6 @@
 //! Tests requests through a chain without running webhooks.
 
+use admission_webhook_client::CallableWebhooks;
 use kubernetes_admission::event::{CallResult, Mismatch};
 
 use super::*;
@@ -217,4 +218,130 @@ fn definition_with_invalid_names_is_rejected() {
     let refused = chain.put(definition).unwrap_err();
     assert_eq!(refused.code, 422);
     assert!(refused.message.contains("spec.versions[0].name: Invalid value: \"v 1\""), "{}", refused.message);
+}
+
+/// Returns a chain that calls no webhooks, with a mutating and a validating webhook for the requests.
+///
+/// A policy denies `ConfigMap`s with the key `denied`.
+fn offline(types: &[&str], failure_policy: &str) -> Chain {
+    let chain =
+        Chain::new(Options { callable_webhooks: Some(CallableWebhooks::default()), ..Options::default() });
+    for kind in types {
+        let mut configuration = configuration(failure_policy);
+        configuration["kind"] = format!("{kind}WebhookConfiguration").into();
+        configuration["webhooks"][0]["rules"][0]["resources"] = json!(["configmaps"]);
+        chain.put(configuration).unwrap();
+    }
+    let rule =
+        json!({"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]});
+    let expression =
+        "request.operation == 'CREATE' ? !('denied' in object.data) : !('denied' in oldObject.data)";
+    let (policy, binding) = (
+        json!({"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": expression}]}),
+        json!({"policyName": "p", "validationActions": ["Deny"]}),
+    );
+    for (kind, spec) in [("ValidatingAdmissionPolicy", policy), ("ValidatingAdmissionPolicyBinding", binding)]
+    {
+        let api_version = "admissionregistration.k8s.io/v1";
+        chain
+            .put(json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "p"}, "spec": spec}))
+            .unwrap();
+    }
+    chain
+}
+
+fn config_map(namespace: &str, key: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": namespace}, "data": {key: ""},
+    })
+}
+
+/// Returns the verdict, the provisional verdict, and the number of calls on which it depends.
+async fn outcome(chain: &Chain, request: &Request) -> (Verdict, Verdict, usize) {
+    let sent = chain.send(request).await.unwrap();
+    assert!(sent.calls().all(|called| matches!(called.result, CallResult::Unknown)));
+    assert_eq!(sent.audit_annotations.keys().filter(|key| key.contains("webhook")).count(), 0);
+    (sent.verdict, sent.provisional, sent.open_calls(request.operation).count())
+}
+
+#[tokio::test]
+async fn request_is_conditional_on_webhooks_that_are_not_called() {
+    use Verdict::{Admitted, Conditional, Denied};
+    const BOTH: [&str; 2] = ["Mutating", "Validating"];
+    const UNKNOWN_NAMESPACE: &str = "missing";
+    for (types, namespace, key, expected) in [
+        (&BOTH[..], "default", "a", (Conditional, Admitted, 2)),
+        (&BOTH[1..], "default", "a", (Conditional, Admitted, 1)),
+        (&BOTH[..0], "default", "a", (Admitted, Admitted, 0)),
+        // A mutating webhook could remove what the policy denies. A validating webhook could not.
+        (&BOTH[..], "default", "denied", (Conditional, Denied, 1)),
+        (&BOTH[1..], "default", "denied", (Denied, Denied, 0)),
+        // The plugin NamespaceLifecycle rejects the request before any webhook.
+        (&BOTH[..], UNKNOWN_NAMESPACE, "a", (Denied, Denied, 0)),
+    ] {
+        for policy in ["Fail", "Ignore"] {
+            let chain = offline(types, policy);
+            let found = outcome(&chain, &Request::create(config_map(namespace, key))).await;
+            assert_eq!(found, expected, "{types:?} {policy} {namespace} {key}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn denial_after_validating_webhooks_is_definite() {
+    let chain = offline(&["Validating"], "Fail");
+    let hard = json!({"configmaps": "0"});
+    let quota = json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"},
+        "spec": {"hard": hard}, "status": {"hard": hard, "used": hard},
+    });
+    chain.put(quota).unwrap();
+    let request = Request::create(config_map("default", "a"));
+    let sent = chain.send(&request).await.unwrap();
+    assert_eq!((sent.verdict, sent.calls().count()), (Verdict::Denied, 1), "{}", sent.body);
+    assert_eq!(sent.open_calls(request.operation).count(), 0);
+}
+
+#[tokio::test]
+async fn webhook_cannot_change_a_deletion() {
+    let chain = offline(&["Mutating"], "Fail");
+    let denied = config_map("default", "denied");
+    chain.put(denied.clone()).unwrap();
+    assert_eq!(outcome(&chain, &Request::delete(&denied)).await, (Verdict::Denied, Verdict::Denied, 0));
+    let allowed = config_map("default", "a");
+    chain.put(allowed.clone()).unwrap();
+    let expected = (Verdict::Conditional, Verdict::Admitted, 1);
+    assert_eq!(outcome(&chain, &Request::delete(&allowed)).await, expected);
+}
+
+#[tokio::test]
+async fn dry_run_is_rejected_for_side_effects_of_a_webhook_that_is_not_called() {
+    let chain = offline(&[], "Fail");
+    let mut configuration = configuration("Ignore");
+    configuration["apiVersion"] = "admissionregistration.k8s.io/v1beta1".into();
+    configuration["webhooks"][0]["sideEffects"] = "Some".into();
+    chain.server().put_stored(configuration).unwrap();
+    let sent =
+        chain.send(&Request { dry_run: true, ..Request::create(config_map("default", "a")) }).await.unwrap();
+    assert_eq!(sent.verdict, Verdict::Denied);
+    assert!(sent.body["message"].as_str().unwrap().contains("does not support dry run"), "{}", sent.body);
+}
+
+#[tokio::test]
+async fn only_the_listed_url_is_called() {
+    let callable =
+        CallableWebhooks { urls: ["https://127.0.0.1:1/".to_owned()].into(), ..Default::default() };
+    let chain = Chain::new(Options { callable_webhooks: Some(callable), ..Options::default() });
+    chain.put(configuration("Fail")).unwrap();
+    let mut other = configuration("Fail");
+    other["metadata"]["name"] = "other".into();
+    other["webhooks"][0]["clientConfig"]["url"] = "https://127.0.0.1:1/other".into();
+    chain.put(other).unwrap();
+    let sent = chain.send(&Request::create(pod("web"))).await.unwrap();
+    let results: Vec<bool> =
+        sent.calls().map(|called| matches!(called.result, CallResult::Unknown)).collect();
+    let names: Vec<&str> = sent.calls().map(|called| called.webhook.configuration.as_str()).collect();
+    let unknown = names.iter().zip(&results).find(|(_, is_unknown)| **is_unknown).map(|(name, _)| *name);
+    assert_eq!((results.len(), unknown), (2, Some("other")), "{names:?}");
+    assert_eq!(sent.verdict, Verdict::Undecided, "the call to the listed URL fails");
 }

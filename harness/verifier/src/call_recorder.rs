@@ -228,7 +228,7 @@ fn has_ended(redirects_and_retries: &mut Vec<RedirectOrRetry>) -> bool {
 fn is_silence(error: &CallError) -> bool {
     match error {
         CallError::Client(_) => true,
-        CallError::TooManyRequests | CallError::Unsupported(_) => false,
+        CallError::NotCalled | CallError::TooManyRequests | CallError::Unsupported(_) => false,
         CallError::Transport(text) | CallError::Body { reason: text, .. } => {
             ["deadline exceeded", "dial tcp", "x509:", "tls:"].iter().any(|part| text.contains(part))
         }

@@ -184,7 +184,7 @@ impl Environment {
             asked.called += 1;
             let patch = match &called.result {
                 CallResult::Allowed { patch, .. } | CallResult::ServerError { patch, .. } => patch.as_ref(),
-                CallResult::Denied(_) | CallResult::Failed { .. } => None,
+                CallResult::Denied(_) | CallResult::Failed { .. } | CallResult::Unknown => None,
             };
             match &called.result {
                 CallResult::Failed { failure, .. } => {
@@ -197,6 +197,7 @@ impl Environment {
                 CallResult::Allowed { .. } | CallResult::ServerError { .. } | CallResult::Denied(_) => {
                     asked.answered += 1;
                 }
+                CallResult::Unknown => {}
             }
             if let CallResult::ServerError { status, .. } = &called.result {
                 reasons::count(&mut asked.rejected, status.message.clone());
@@ -404,7 +405,7 @@ impl Outcome {
             CallResult::Denied(status) => Some(Verdict::Denied(status)),
             CallResult::Failed { failure, .. } => Some(Verdict::Failed(&failure.reason)),
             CallResult::ServerError { status, .. } => Some(Verdict::ServerError(status)),
-            CallResult::Allowed { .. } => None,
+            CallResult::Allowed { .. } | CallResult::Unknown => None,
         });
         refused
             .or_else(|| self.failed_conditions().map(|(_, reason)| Verdict::NoConditions(reason)).next())

@@ -131,9 +131,10 @@ impl SampleRequest {
         let calls = outcome.calls().map(|called| {
             let (changed, patch) = match &called.result {
                 CallResult::Allowed { patch, changed } => (*changed, patch.clone()),
-                CallResult::Denied(_) | CallResult::Failed { .. } | CallResult::ServerError { .. } => {
-                    (false, None)
-                }
+                CallResult::Denied(_)
+                | CallResult::Failed { .. }
+                | CallResult::ServerError { .. }
+                | CallResult::Unknown => (false, None),
             };
             let webhook = WebhookRef::new(called.phase, &called.webhook);
             SampleCall {
@@ -191,7 +192,9 @@ impl End {
             Some(Rejection::Unsupported(_)) | None => 0,
         };
         // The webhook that rejected the request.
-        let refusing = outcome.calls().find(|called| !matches!(called.result, CallResult::Allowed { .. }));
+        let refusing = outcome
+            .calls()
+            .find(|called| !matches!(called.result, CallResult::Allowed { .. } | CallResult::Unknown));
         let refusing = refusing.map(|called| WebhookRef::new(called.phase, &called.webhook));
         match (outcome.verdict(), refusing) {
             (Verdict::Admitted, _) => Self::Admitted,

@@ -2,6 +2,7 @@
 
 mod address;
 mod body;
+mod callable;
 mod certificate;
 mod connection;
 mod credentials;
@@ -37,6 +38,7 @@ use tracing::{Instrument as _, Span, info_span};
 use url::Url;
 
 pub use self::address::cleaned_path;
+pub use self::callable::CallableWebhooks;
 pub use self::credentials::{Credentials, WebhookCredentials};
 pub use self::direct::DirectRequest;
 pub use self::inspection::{CertificateFacts, Inspection, bundled, verified};
@@ -138,6 +140,8 @@ impl Redirects {
 pub struct HttpsCaller {
     connections: Connections,
     redirects: Redirects,
+    /// The webhooks that are called; `None` for all.
+    callable: Option<CallableWebhooks>,
     /// The memory budget for reviews and replies; `None` if memory is unlimited.
     memory: Option<Budget>,
     own_server: OnceLock<Box<dyn OwnServer>>,
@@ -177,7 +181,8 @@ impl HttpsCaller {
     /// Creates a caller that resolves services with `services` and follows all redirects.
     pub fn new(services: Arc<dyn ServiceResolver>) -> Self {
         let connections = Connections::new(services);
-        Self { connections, redirects: Redirects::All, memory: None, own_server: OnceLock::new() }
+        let (redirects, own_server) = (Redirects::All, OnceLock::new());
+        Self { connections, redirects, callable: None, memory: None, own_server }
     }
 
     /// Sets the credentials. Must be called before any webhook is called.
@@ -337,9 +342,12 @@ impl HttpsCaller {
         call: Call<'_>,
         redirects_and_retries: &mut Vec<RedirectOrRetry>,
     ) -> Result<Reply, CallError> {
+        let target = &call.client_config.target;
+        if self.callable.as_ref().is_some_and(|callable| !callable.contains(target)) {
+            return Err(CallError::NotCalled);
+        }
         let deadline = Instant::now() + call.timeout;
         let unkept;
-        let target = &call.client_config.target;
         let kept = call.client_config.cache.get_or_init(|| Prepared::new(target));
         let prepared = if let Some(kept) = kept.filter(|kept| kept.destination.is_of(target)) {
             kept

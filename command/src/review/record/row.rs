@@ -52,7 +52,7 @@ impl Row {
         let style = match report.verdict() {
             Verdict::Admitted => GOOD,
             Verdict::Denied => BAD,
-            Verdict::Undecided | Verdict::Unsupported => NOT_DONE,
+            Verdict::Undecided | Verdict::Unsupported | Verdict::Conditional => NOT_DONE,
         };
         Self { cells: cells.map(|cell| one_line(&cell).into_owned()), style }
     }

@@ -41,6 +41,7 @@ enum CallBlocked {
     Failure(CallFailure),
     Unsupported(Unsupported),
     TooManyRequests,
+    NotCalled,
 }
 
 impl From<CallFailure> for CallBlocked {
@@ -53,6 +54,7 @@ impl From<CallError> for CallBlocked {
     fn from(error: CallError) -> Self {
         match error {
             CallError::TooManyRequests => Self::TooManyRequests,
+            CallError::NotCalled => Self::NotCalled,
             CallError::Client(_)
             | CallError::Transport(_)
             | CallError::Body { .. }
@@ -133,6 +135,7 @@ impl<C: Caller> Dispatcher<C> {
                 }
                 Err(CallBlocked::Unsupported(unsupported)) => outcome.set_unsupported(unsupported),
                 Err(CallBlocked::TooManyRequests) => outcome.set_too_many_requests(),
+                Err(CallBlocked::NotCalled) => called.result = CallResult::Unknown,
                 Ok(mut response) => {
                     called.warnings = std::mem::take(&mut response.warnings);
                     called.audit_annotations = std::mem::take(&mut response.audit_annotations);

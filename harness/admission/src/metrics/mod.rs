@@ -223,6 +223,8 @@ impl Metrics {
                 (i32::from(failure.code), true, Some("calling_webhook_error"))
             }
             CallResult::ServerError { .. } => (0, true, Some("apiserver_internal_error")),
+            // There was no call.
+            CallResult::Unknown => return,
         };
         let code = code.min(600).to_string();
         if let Some(error_type) = error_type {
@@ -366,6 +368,11 @@ mod tests {
                 r#"apiserver_admission_webhook_request_total{code="503",name="w.x.y",operation="CREATE",rejected="false",type="admit"} 1"#,
             ],
         );
+    }
+
+    #[test]
+    fn unknown_response_is_not_counted() {
+        check(called("w.x.y", CallResult::Unknown), &[]);
     }
 
     #[test]

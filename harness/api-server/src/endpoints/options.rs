@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use admission_webhook_client::WebhookCredentials;
+use admission_webhook_client::{CallableWebhooks, WebhookCredentials};
 use jiff::Timestamp;
 use kubernetes_admission::event::Record;
 use kubernetes_admission::manifests::StaticManifests;
@@ -41,6 +41,11 @@ pub struct Options {
     ///
     /// The port replaces the port in the webhook configuration.
     pub services: BTreeMap<ServiceName, (String, u16)>,
+    /// The admission and conversion webhooks that the server calls; `None` for all.
+    ///
+    /// The response of any other admission webhook is unknown: the request continues as if the webhook allowed it
+    /// without changes, and the record contains [`CallResult::Unknown`](kubernetes_admission::event::CallResult).
+    pub callable_webhooks: Option<CallableWebhooks>,
     /// The credentials with which the server authenticates to webhooks.
     pub credentials: WebhookCredentials,
     /// The webhooks from manifest files, and the admission plugins that have a manifest directory.

@@ -50,6 +50,7 @@ impl ApiServer {
         // Reviews and responses count against the memory budget of all requests.
         let caller = HttpsCaller::new(Arc::new(services))
             .with_credentials(options.credentials.clone())
+            .with_callable(options.callable_webhooks.clone())
             .with_memory(in_flight.bytes.clone());
         let caller = Arc::new(caller);
         let converter = Arc::new(Converter::new(Arc::clone(&caller), metrics.conversions()));

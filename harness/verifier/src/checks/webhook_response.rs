@@ -67,7 +67,7 @@ impl WebhookResponse {
             CallResult::Allowed { patch, .. } | CallResult::ServerError { patch, .. } => {
                 patch.as_deref().map(<[Value]>::to_vec)
             }
-            CallResult::Denied(_) | CallResult::Failed { .. } => None,
+            CallResult::Denied(_) | CallResult::Failed { .. } | CallResult::Unknown => None,
         };
         let exchange = outcome.exchanges_of(id).next();
         let response = exchange.and_then(|exchange| response(exchange.reply.as_ref().ok()?));
