@@ -23,7 +23,8 @@ pub enum ExitCode {
     NothingRun = 4,
     /// Scenarios failed, but only because admit does not support a feature of kube-apiserver.
     Unsupported = 5,
-    /// A check could not be completed and no check has findings, or a part of a cluster could not be read.
+    /// A check could not be completed and no check has findings, a part of a cluster could not be read, or a decision
+    /// depends on a webhook that was not called.
     NotChecked = 6,
     /// The command was interrupted by SIGINT. Shells report this status for such a command.
     Interrupted = 130,
@@ -51,7 +52,8 @@ Exit status:
     5  all failures were caused by features that admit does not support
     6  verify: no findings that fail the run, but a webhook response is missing or
        invalid, or a check selected with --check cannot run; pull: a part of the
-       cluster could not be read
+       cluster could not be read; review: the decision depends on webhooks or
+       objects of a cluster that are unknown
   130  stopped by SIGINT
   143  stopped by SIGTERM";
 

@@ -240,6 +240,28 @@ fn reports_of_pulls_match_their_schema() {
 }
 
 #[test]
+fn reviews_of_a_pulled_cluster_match_their_schema() {
+    let mut sandbox = sandbox();
+    sandbox.serve(&words("serve --listen 127.0.0.1:6443 --kubeconfig-out kubeconfig"));
+    let run = |line: &str, status: i32| {
+        let output = sandbox.run(&words(line), None, &[]);
+        assert_eq!(output.status.code(), Some(status), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("the report is UTF-8")
+    };
+    run("pull --out cluster -n default --kubeconfig kubeconfig", 0);
+    let marker = sandbox.read("cluster/.admit-pull.yaml");
+    let unread = "unread:
+- {resource: secrets, name: a, namespace: b, code: 403, reason: Forbidden, message: m, uncertain: u, missingRule: {apiGroups: [''], resources: [secrets], verbs: [get]}}
+";
+    sandbox.write("cluster/.admit-pull.yaml", &marker.replace("unread: []\n", unread));
+    let webhook = sandbox.read("webhook.yaml");
+    sandbox.write("cluster/webhook.yaml", &webhook);
+    let report = run("review --cluster cluster -f pod.yaml -o json --explain --show-reviews", 6);
+    assert!(report.contains("\"conditional\"") && report.contains("\"missingRule\""), "{report}");
+    accepts("review", &report);
+}
+
+#[test]
 fn lists_match_their_schemas() {
     accepts("checks", &stdout(&["verify", "--list", "-o", "json"]));
     accepts("checks", &stdout(&["lint", "--list", "-o", "json"]));

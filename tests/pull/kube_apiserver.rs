@@ -85,7 +85,7 @@ fn rejected() -> Vec<(&'static str, Value, i64)> {
 }
 
 #[tokio::test]
-async fn review_of_a_pulled_directory_rejects_what_kube_apiserver_rejects() {
+async fn review_of_a_pulled_directory_decides_as_kube_apiserver_does() {
     let (Some(kubectl), true) = (machine::kubectl(), machine::has_kube_apiserver()) else { return };
     let folder = tempfile::tempdir().unwrap();
     let (_servers, client) = kube_apiserver(folder.path(), &kubectl).await;
@@ -102,26 +102,74 @@ async fn review_of_a_pulled_directory_rejects_what_kube_apiserver_rejects() {
     let request = request.header("Content-Type", "application/merge-patch+json").body(status).unwrap();
     client.request::<Value>(request).await.unwrap();
     report(folder.path(), "--out c", 0);
-    for (path, object, code) in rejected() {
-        let send = async || {
-            let request = http::Request::post(format!("{path}?dryRun=All"));
-            let request = request.header("Content-Type", "application/json");
-            client.request::<Value>(request.body(object.to_string().into_bytes()).unwrap()).await
-        };
-        // The server reads policies and quotas from its caches.
-        wait(async || send().await.is_err()).await;
-        let Err(kube::Error::Api(real)) = send().await else { panic!("{object}: no status") };
-        assert_eq!(i64::from(real.code), code, "{object}: {}", real.message);
+    let review = |object: &Value, options: &str, status: i32| -> Value {
         fs::write(folder.path().join("object.json"), object.to_string()).unwrap();
-        let line = "review --with c -f object.json --dry-run=server -o json --disable-admission-plugins ServiceAccount";
+        let line = "-f object.json --dry-run=server -o json --disable-admission-plugins ServiceAccount";
         let output = Command::new(env!("CARGO_BIN_EXE_admit"))
-            .args(line.split(' '))
+            .arg("review")
+            .args(format!("{options} {line}").split(' '))
             .current_dir(folder.path())
             .output()
             .unwrap();
-        assert_eq!(output.status.code(), Some(1), "{object}: {}", String::from_utf8_lossy(&output.stderr));
-        let own: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(own["decision"]["status"]["message"], real.message, "{object}");
-        assert_eq!(own["decision"]["code"], code, "{object}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{options}, {object}: {errors}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let send = async |path: &str, object: &Value| {
+        let request = http::Request::post(format!("{path}?dryRun=All"));
+        let request = request.header("Content-Type", "application/json");
+        client.request::<Value>(request.body(object.to_string().into_bytes()).unwrap()).await
+    };
+    for (path, object, code) in rejected() {
+        // The server reads policies and quotas from its caches.
+        wait(async || send(path, &object).await.is_err()).await;
+        let Err(kube::Error::Api(real)) = send(path, &object).await else { panic!("{object}: no status") };
+        assert_eq!(i64::from(real.code), code, "{object}: {}", real.message);
+        for options in ["--with c", "--cluster c"] {
+            let own = review(&object, options, 1);
+            assert_eq!(own["decision"]["status"]["message"], real.message, "{object}");
+            assert_eq!(own["decision"]["code"], code, "{object}");
+        }
     }
+    let mut lost = rejected().remove(1).1;
+    lost["metadata"]["namespace"] = "missing".into();
+    let Err(kube::Error::Api(real)) = send("/api/v1/namespaces/missing/pods", &lost).await else {
+        panic!("the namespace exists")
+    };
+    let own = review(&lost, "--cluster c", 1);
+    assert_eq!((&own["decision"]["status"]["message"], real.code), (&real.message.as_str().into(), 404));
+    assert_eq!(own["decision"]["code"], 404);
+
+    let path = "/api/v1/namespaces/missing/pods/privileged?dryRun=All";
+    let request = http::Request::delete(path).body(Vec::new()).unwrap();
+    let Err(kube::Error::Api(real)) = client.request::<Value>(request).await else {
+        panic!("the object exists")
+    };
+    let own = review(&lost, "--cluster c --operation delete", 1);
+    assert_eq!(own["decision"]["status"]["message"], real.message);
+
+    let admitted = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "small", "namespace": "shop"},
+        "spec": {"containers": [{"name": "web", "image": "nginx"}]},
+    });
+    let real = send("/api/v1/namespaces/shop/pods", &admitted).await.unwrap();
+    let own = review(&admitted, "--cluster c", 0);
+    assert_eq!(own["object"]["spec"], real["spec"]);
+    assert_eq!(own["object"]["spec"]["containers"][0]["resources"]["limits"]["memory"], "64Mi");
+
+    // The webhook does not run. kube-apiserver fails the request, and another webhook could allow it.
+    let job = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job", "namespace": "shop"},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "web", "image": "nginx"}]}}},
+    });
+    let Err(kube::Error::Api(real)) = send("/apis/batch/v1/namespaces/shop/jobs", &job).await else {
+        panic!("the webhook was called")
+    };
+    assert!(real.message.contains("failed calling webhook \"hook.example.com\""), "{}", real.message);
+    let own = review(&job, "--cluster c", 6);
+    let webhook = json!({
+        "type": "validating", "configuration": "hook", "name": "hook.example.com", "service": "shop/hook",
+        "couldChange": false,
+    });
+    assert_eq!(own["decision"]["condition"]["webhooks"], json!([webhook]));
 }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 #![expect(clippy::needless_raw_string_hashes, reason = "expect-test writes them")]
 
+mod cluster;
 mod conversions;
 mod files;
 mod inputs;

@@ -14,7 +14,7 @@ use crate::machine_readable::API_VERSION;
 use crate::{Failure, machine_readable};
 
 /// The file that describes a pull. Commands that read manifests ignore hidden files.
-const MARKER: &str = ".admit-pull.yaml";
+pub(super) const MARKER: &str = ".admit-pull.yaml";
 /// The directory of the files until all of them are complete.
 const STAGING: &str = ".admit-pull.tmp";
 const KIND: &str = "Pull";
@@ -24,65 +24,30 @@ const FORMAT: u32 = 1;
 /// The content of the marker.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Marker {
+pub(super) struct Marker {
     api_version: String,
     kind: String,
     format: u32,
     #[serde(flatten)]
-    origin: Origin,
+    pub(super) origin: Origin,
     /// Whether a pull was interrupted while it replaced files.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    interrupted: bool,
+    pub(super) interrupted: bool,
     /// What could not be read.
-    unread: Vec<Unread>,
+    pub(super) unread: Vec<Unread>,
     /// The files that the pull wrote, relative to the directory.
     files: BTreeSet<String>,
 }
 
-/// The directory of a pull.
-#[derive(Debug)]
-pub(super) struct Folder {
-    path: PathBuf,
-    /// The files of the previous pull.
-    previous: BTreeSet<String>,
-    staged: BTreeSet<String>,
-}
-
-impl Folder {
-    /// Checks that the directory is new, empty, or from a previous pull. Nothing is written.
-    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
-        let mut folder = Self { path: path.to_owned(), previous: BTreeSet::new(), staged: BTreeSet::new() };
-        let entries = match fs::read_dir(path) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(folder),
-            Err(error) => return Err(folder.wrong(&error)),
-        };
-        let entries: Result<Vec<_>, io::Error> = entries.map(|entry| Ok(entry?.file_name())).collect();
-        let entries = entries.map_err(|error| folder.wrong(&error))?;
-        if entries.iter().any(|name| name == MARKER) {
-            folder.previous = folder.read_marker()?.files;
-        } else if entries.iter().any(|name| !name.as_encoded_bytes().starts_with(b".")) {
-            return Err(folder.wrong(
-                &"the directory contains files and is not from `admit pull`: pass a new or empty directory",
-            ));
-        }
-        Ok(folder)
-    }
-
-    fn wrong(&self, what: &dyn Display) -> Failure {
-        Failure::usage(format!("--out {}: {what}", self.path.display()))
-    }
-
-    /// Returns an error about writing the file at `path`, relative to the directory.
-    fn unwritable(&self, path: &str, error: &io::Error) -> Failure {
-        Failure::environment(format!("cannot write {}: {error}", self.path.join(path).display()))
-    }
-
-    fn read_marker(&self) -> Result<Marker, Failure> {
-        let file = self.path.join(MARKER);
+impl Marker {
+    /// Reads the marker in this file.
+    ///
+    /// # Errors
+    /// Returns a usage failure if the file cannot be read or is invalid.
+    pub(super) fn read(file: &Path) -> Result<Self, Failure> {
         let invalid = |what: &dyn Display| Failure::usage(format!("{}: {what}", file.display()));
-        let text = fs::read_to_string(&file).map_err(|error| invalid(&error))?;
-        let marker: Marker = serde_saphyr::from_str(&text).map_err(|error| {
+        let text = fs::read_to_string(file).map_err(|error| invalid(&error))?;
+        let marker: Self = serde_saphyr::from_str(&text).map_err(|error| {
             invalid(&format!(
                 "invalid marker of `admit pull`: {}; pull into a new directory",
                 error.without_snippet()
@@ -109,6 +74,46 @@ impl Folder {
             }
             None => Ok(marker),
         }
+    }
+}
+
+/// The directory of a pull.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    /// The files of the previous pull.
+    previous: BTreeSet<String>,
+    staged: BTreeSet<String>,
+}
+
+impl Folder {
+    /// Checks that the directory is new, empty, or from a previous pull. Nothing is written.
+    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+        let mut folder = Self { path: path.to_owned(), previous: BTreeSet::new(), staged: BTreeSet::new() };
+        let entries = match fs::read_dir(path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(folder),
+            Err(error) => return Err(folder.wrong(&error)),
+        };
+        let entries: Result<Vec<_>, io::Error> = entries.map(|entry| Ok(entry?.file_name())).collect();
+        let entries = entries.map_err(|error| folder.wrong(&error))?;
+        if entries.iter().any(|name| name == MARKER) {
+            folder.previous = Marker::read(&path.join(MARKER))?.files;
+        } else if entries.iter().any(|name| !name.as_encoded_bytes().starts_with(b".")) {
+            return Err(folder.wrong(
+                &"the directory contains files and is not from `admit pull`: pass a new or empty directory",
+            ));
+        }
+        Ok(folder)
+    }
+
+    fn wrong(&self, what: &dyn Display) -> Failure {
+        Failure::usage(format!("--out {}: {what}", self.path.display()))
+    }
+
+    /// Returns an error about writing the file at `path`, relative to the directory.
+    fn unwritable(&self, path: &str, error: &io::Error) -> Failure {
+        Failure::environment(format!("cannot write {}: {error}", self.path.join(path).display()))
     }
 
     /// Creates the directory, and removes what an interrupted pull left.

@@ -2,6 +2,7 @@
 
 mod folder;
 mod object_file;
+mod pulled_cluster;
 mod read;
 mod reader;
 mod references;
@@ -11,6 +12,7 @@ mod resources;
 use std::path::PathBuf;
 
 use self::folder::Folder;
+pub(crate) use self::pulled_cluster::PulledCluster;
 use self::read::Pulled;
 use self::report::{Origin, Report};
 use crate::cluster_client::ClusterArguments;

@@ -128,14 +128,21 @@ impl Report {
             "\nthe directory is incomplete: {} could not be read",
             several(self.unread.len(), "item")
         );
-        for unread in &self.unread {
-            let _ = write!(text, "\n  {}\n    uncertain: {}\n", unread.title(), unread.uncertain);
-            if let Some(rule) = &unread.missing_rule {
-                let _ = writeln!(text, "    missing rule: {}", rule.text());
-            }
-        }
+        text.push_str(&unread_items(&self.unread));
         text
     }
+}
+
+/// Formats what could not be read, what is uncertain therefore, and the missing rules.
+pub(super) fn unread_items(items: &[Unread]) -> String {
+    let mut text = String::new();
+    for unread in items {
+        let _ = write!(text, "\n  {}\n    uncertain: {}\n", unread.title(), unread.uncertain);
+        if let Some(rule) = &unread.missing_rule {
+            let _ = writeln!(text, "    missing rule: {}", rule.text());
+        }
+    }
+    text
 }
 
 impl Unread {

@@ -32,6 +32,7 @@ pub(crate) fn report(request: ObservedRequest, responses: bool) -> Report {
         served: served.as_ref(),
         old,
         webhooks: &webhooks,
+        cluster: None,
         unbound: &[],
         took,
         notes: Vec::new(),

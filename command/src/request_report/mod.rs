@@ -3,6 +3,7 @@
 //! The types are the schema of `-o json`; see docs/guide/review.md.
 
 mod call_notes;
+mod condition;
 mod conversions;
 mod difference;
 mod explain;
@@ -27,12 +28,14 @@ use std::time::Duration;
 
 use harness::attributes::{GroupVersionKind, GroupVersionResource, Operation, UserInfo};
 use harness::chain::{Request, Sent, Verdict};
+use harness::event::Called;
 use harness::server::{ApiServer, ServedResource};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub(crate) use self::call_notes::{call_notes, cut, error_body, response_hint, short_cause};
+use self::condition::Condition;
 use self::conversions::ConversionReport;
 use self::explain::Facts;
 use self::policies::PolicyReport;
@@ -44,6 +47,7 @@ pub(crate) use self::webhooks::Webhooks;
 use self::webhooks::{CallReport, Exchanges};
 use crate::documents::DocumentLocation;
 pub(crate) use crate::machine_readable::API_VERSION;
+use crate::pull::PulledCluster;
 use crate::unbound_policies::UnboundPolicy;
 
 /// A request, the decision about it, and everything that led to the decision.
@@ -59,6 +63,9 @@ pub(super) struct Report {
     /// Details of a recorded request; omitted for other requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     recorded: Option<Recorded>,
+    /// The pulled cluster of an offline review; omitted for other requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cluster: Option<PulledCluster>,
     /// The request that the report describes.
     request: RequestReport,
     /// The server's decision on the request.
@@ -155,19 +162,23 @@ struct RequestReport {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Decision {
-    /// `admitted`, `denied`, `undecided` (the request failed because a webhook did not return a valid response), or
-    /// `unsupported` (admit does not support what kube-apiserver would do).
+    /// `admitted`, `denied`, `undecided` (the request failed because a webhook did not return a valid response),
+    /// `unsupported` (admit does not support what kube-apiserver would do), or `conditional` (the decision depends on
+    /// webhooks that were not called).
     #[serde(with = "verdict_name")]
     verdict: Verdict,
     /// Whether the request is admitted.
     allowed: bool,
     /// The HTTP status code.
     code: u16,
-    /// The message that kubectl would print.
+    /// The message that kubectl would print; for a conditional decision, a sentence with the condition.
     message: String,
-    /// The `Status` that the server returned; omitted if the request is admitted.
+    /// The `Status` that the server returned; omitted if the request is admitted, or would be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<Value>,
+    /// The condition of a conditional decision; omitted for other decisions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    condition: Option<Condition>,
 }
 
 mod verdict_name {
@@ -211,6 +222,8 @@ pub(super) struct Circumstances<'a> {
     /// The object before the request, if it existed.
     pub(super) old: Option<Arc<Value>>,
     pub(super) webhooks: &'a Webhooks,
+    /// The pulled cluster of an offline review.
+    pub(super) cluster: Option<PulledCluster>,
     /// The policies without a binding, and the bindings without a policy.
     pub(super) unbound: &'a [UnboundPolicy],
     pub(super) took: Duration,
@@ -234,6 +247,7 @@ impl Report {
             served,
             old,
             webhooks,
+            cluster,
             unbound,
             took,
             notes,
@@ -242,7 +256,7 @@ impl Report {
             recorded,
             patch,
         } = circumstances;
-        let admitted = sent.verdict == Verdict::Admitted;
+        let is_rejected = sent.provisional != Verdict::Admitted;
         let (kind, resource, namespaced) = served.map_or_else(Default::default, |served| {
             (served.kind.clone(), served.name.clone(), served.namespaced)
         });
@@ -264,18 +278,23 @@ impl Report {
             (false, Some(_)) => Exchanges::Requests,
             (false, None) => Exchanges::Neither,
         };
+        let message = kubectl::message(&request_report, sent, &place.file);
+        let service = |called: &Called| webhooks.service(called);
+        let condition = Condition::new(request.operation, sent, message.clone(), service);
         let facts = served.map(|served| Facts::new(request, served, sent, server, old));
         Self {
             api_version: API_VERSION.into(),
             kind: KIND.into(),
             source: Source { file: place.file.clone(), line: place.line },
             recorded,
+            cluster,
             decision: Decision {
                 verdict: sent.verdict,
-                allowed: admitted,
+                allowed: sent.verdict == Verdict::Admitted,
                 code: sent.code,
-                message: kubectl::message(&request_report, sent, &place.file),
-                status: (!admitted).then(|| sent.body.clone()),
+                message: condition.as_ref().map_or(message, Condition::sentence),
+                status: is_rejected.then(|| sent.body.clone()),
+                condition,
             },
             request: request_report,
             warnings: sent.warnings.clone(),

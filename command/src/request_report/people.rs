@@ -13,7 +13,7 @@ use super::difference::Change;
 use super::rejection::{self, WebhookPlaces};
 use super::steps::{By, Step};
 use super::webhooks::{CallReport, ConditionReport, Outcome, Skipped, WebhookReport};
-use super::{Report, conversions, invalid_object, policies};
+use super::{Report, condition, conversions, invalid_object, policies};
 use crate::screen::Marks;
 use crate::style::{BAD, FAINT, GOOD, NOT_DONE, brief};
 use crate::yaml_types;
@@ -23,10 +23,11 @@ use crate::yaml_types;
 /// `places` are the locations of the webhooks.
 pub(crate) fn text(report: &Report, verbose: bool, marks: Marks, places: &WebhookPlaces) -> String {
     let mut text = String::new();
-    let rejection =
-        rejection::diagnostic(report, places).or_else(|| invalid_object::diagnostic(report, places));
-    if let Some(rejection) = rejection {
-        rejection.write(&mut text);
+    let diagnostic = condition::diagnostic(report, places)
+        .or_else(|| rejection::diagnostic(report, places))
+        .or_else(|| invalid_object::diagnostic(report, places));
+    if let Some(diagnostic) = diagnostic {
+        diagnostic.write(&mut text);
     } else {
         let style = style(report.verdict());
         let _ = writeln!(text, "{style}{}{style:#}", decision(&report.decision.message));
@@ -167,9 +168,11 @@ fn call(text: &mut String, call: &CallReport, width: usize, marks: Marks, has_hi
     };
     let pad = marks.width();
     let took = brief(Duration::from_secs_f64(call.duration_ms / 1e3));
+    let is_called = call.outcome != Outcome::Unknown;
+    let took = if is_called { format!("{FAINT}{took}{FAINT:#}  ") } else { String::new() };
     let _ = writeln!(
         text,
-        "    {style}{mark:<pad$}{style:#} {:width$}  {FAINT}{took}{FAINT:#}  {}",
+        "    {style}{mark:<pad$}{style:#} {:width$}  {took}{}",
         OneLine(&call.webhook),
         OneLine(what)
     );

@@ -120,6 +120,9 @@ impl Report {
         if self.decision.verdict == Verdict::Admitted {
             return name.to_owned();
         }
+        if let Some(condition) = &self.decision.condition {
+            return format!("{name} on {}", condition.names());
+        }
         let refuses =
             |outcome: Outcome| matches!(outcome, Outcome::Denied | Outcome::FailedClosed | Outcome::Refused);
         let status = self.decision.status.as_ref();

@@ -21,7 +21,7 @@ pub(crate) type WebhookPlaces = BTreeMap<String, Location>;
 ///
 /// If several calls of validating webhooks failed, the message of the server names the call that decided.
 pub(super) fn decisive_call(report: &Report) -> Option<&CallReport> {
-    if report.verdict() == Verdict::Admitted {
+    if matches!(report.verdict(), Verdict::Admitted | Verdict::Conditional) {
         return None;
     }
     let message = message(report);

@@ -107,6 +107,9 @@ impl Report {
     /// Masks values in messages, because messages may quote values that are masked in objects.
     fn texts(&mut self, masker: &Masker) {
         masker.text(&mut self.decision.message);
+        if let Some(condition) = &mut self.decision.condition {
+            masker.text(&mut condition.message);
+        }
         if let Some(status) = &mut self.decision.status {
             masker.texts(status);
         }

@@ -51,7 +51,7 @@ pub(crate) struct WebhookReport {
     failure_policy: Cow<'static, str>,
     /// Whether the server reached this webhook before the request ended.
     pub(super) considered: bool,
-    /// Whether the webhook was called, or would have been called if the request were not a dry run.
+    /// Whether the webhook was called, or would have been called: in a request that is not a dry run, or by the cluster.
     pub(super) called: bool,
     /// The reason why the webhook was not called, for each round in which it was not called.
     pub(super) skipped: Vec<Skipped>,
@@ -236,13 +236,25 @@ impl Webhooks {
         Self { all, services: BTreeMap::new() }
     }
 
+    fn called(&self, called: &Called) -> Option<&Webhook> {
+        let is_called = |(phase, webhook): &&(Phase, Arc<Webhook>)| {
+            *phase == called.phase && webhook.id == called.webhook
+        };
+        self.all.iter().find(is_called).map(|(_, webhook)| &**webhook)
+    }
+
+    /// Returns the Service of the called webhook, as `NAMESPACE/NAME`; empty for a URL.
+    pub(super) fn service(&self, called: &Called) -> String {
+        match self.called(called).map(|webhook| &webhook.client_config.target) {
+            Some(WebhookTarget::Service(service)) => format!("{}/{}", service.namespace, service.name),
+            Some(WebhookTarget::Url(_)) | None => String::new(),
+        }
+    }
+
     /// Returns a report on each call in a record.
     pub(super) fn calls(&self, record: &Record, server: &ApiServer, exchanges: Exchanges) -> Vec<CallReport> {
         let report = |called: &Called| {
-            let of = |(phase, webhook): &&(Phase, Arc<Webhook>)| {
-                *phase == called.phase && webhook.id == called.webhook
-            };
-            let webhook = self.all.iter().find(of).map(|(_, webhook)| &**webhook);
+            let webhook = self.called(called);
             let hint = webhook.and_then(|webhook| hint(called, webhook, &self.services));
             let request = (exchanges != Exchanges::Neither).then(|| request(called)).flatten();
             let response = (exchanges == Exchanges::Both).then(|| response(called)).flatten();
@@ -467,7 +479,7 @@ fn outcome(result: &CallResult) -> (Outcome, String) {
     }
 }
 
-fn name(phase: Phase) -> &'static str {
+pub(super) fn name(phase: Phase) -> &'static str {
     match phase {
         Phase::Mutating => "mutating",
         Phase::Validating => "validating",

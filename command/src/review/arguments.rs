@@ -31,7 +31,7 @@ pub(crate) struct Review {
         alias = "configurations",
         value_name = "FILE",
         num_args = 1..,
-        required_unless_present_any = ["existing", "fakes", "admission_control_config_file", "record"]
+        required_unless_present_any = ["existing", "cluster", "fakes", "admission_control_config_file", "record"]
     )]
     pub(super) configurations: Vec<PathBuf>,
     /// Read objects that exist in the cluster from these files: namespaces with their labels, custom resource
@@ -39,15 +39,21 @@ pub(crate) struct Review {
     /// do not go through admission
     #[arg(long = "with", value_name = "FILE", num_args = 1..)]
     pub(super) existing: Vec<PathBuf>,
+    /// Show what the cluster in this directory of `admit pull` would decide, without a connection to the cluster. -c and
+    /// --with replace its objects. A webhook of the cluster is called only if --service has its address; the response of
+    /// any other webhook is unknown
+    #[arg(long, value_name = "DIR")]
+    pub(super) cluster: Option<PathBuf>,
     /// Read the old objects of updates and deletions, or the parents of subresources, from these files
     #[arg(long, value_name = "FILE")]
     pub(super) old: Vec<PathBuf>,
 
-    /// Use this namespace for objects that do not specify one [default: default]. The namespace is created if --with
-    /// does not contain it
+    /// Use this namespace for objects that do not specify one [default: default]. Without --cluster, the
+    /// namespace is created if --with does not contain it
     #[arg(short, long, value_name = "NAMESPACE", help_heading = "Request")]
     pub(super) namespace: Option<String>,
-    /// Perform this operation [default: create, or the one that the subresource supports]
+    /// Perform this operation [default: create, or the one that the subresource supports; with --cluster,
+    /// update for an object in the directory]
     #[arg(long, value_enum, ignore_case = true, value_name = "OPERATION", help_heading = "Request")]
     pub(super) operation: Option<OperationName>,
     /// Send the request to this subresource, such as `status`, `scale`, `eviction`, or `exec`
@@ -112,6 +118,7 @@ pub(crate) struct Contents {
 const USAGE: &str = "\
 admit review -f <FILE>... -c <FILE>... [OPTIONS]
        admit review -f <FILE>... --with <FILE>... [OPTIONS]
+       admit review -f <FILE>... --cluster <DIR> [OPTIONS]
        admit review -f <FILE>... --fakes <FILE> [OPTIONS]
        admit review --record <DIR> [NUMBER]... [OPTIONS]";
 
@@ -121,6 +128,7 @@ Examples:
   admit review -f pod.yaml -c webhooks/ --with namespaces.yaml -n shop --as jane --dry-run=server
   admit review -f new.yaml --old old.yaml --operation update -c policy.yaml -o json
   admit review -f pod.yaml -c webhooks/ --html review.html
+  admit review -f manifests/ --cluster cluster/
   admit review --record records/ --denied
   admit review --record records/ 17
   kubectl get pod web -o yaml | admit review -f - --operation delete -c policy.yaml
@@ -131,7 +139,9 @@ Exit status:
     2  the command line or an input file is invalid
     3  a request was rejected because a webhook did not return a valid response
     5  the decision depends on a feature that admit does not support
-If several of 1, 3, and 5 apply, the exit status is the lowest.";
+    6  the decision depends on webhooks that --cluster does not call, or on
+       objects that admit pull did not read
+If several of 1, 3, 5, and 6 apply, the exit status is the lowest.";
 
 /// The values of `--operation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

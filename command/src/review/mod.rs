@@ -4,6 +4,7 @@
 //! printed as text or JSON. Only [`run`] accesses files, webhooks, and the terminal.
 
 mod arguments;
+mod cluster;
 mod record;
 mod request;
 mod run;

@@ -2,20 +2,22 @@
 
 use std::sync::Arc;
 
-use fake_webhooks::Log;
-use harness::attributes::{GroupVersionKind, Operation};
-use harness::chain::{Chain, RequestError, Verdict};
+use fake_webhooks::{Fleet, Log};
+use harness::attributes::{GroupVersionKind, GroupVersionResource, Operation};
+use harness::chain::{Chain, Request, RequestError, Verdict};
 use harness::config;
-use harness::json::{at, text};
-use harness::server::Options;
+use harness::json::{at, set, text};
+use harness::server::{ApiServer, Options};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::arguments::{Output, Review};
+use super::cluster::{OfflineCluster, callable};
 use super::request::{self, Planned};
 use crate::documents::{self, Document};
 use crate::fakes::local;
 use crate::html_report::HtmlFile;
+use crate::pull::PulledCluster;
 use crate::request_report::{self as report, Circumstances, Report, Webhooks};
 use crate::screen::Marks;
 use crate::service_map;
@@ -27,6 +29,16 @@ use crate::{ExitCode, Failure, admission_kinds, ca_bundle, screen, unknown_field
 struct Known {
     webhooks: Webhooks,
     unbound: Vec<UnboundPolicy>,
+    /// The cluster of `--cluster`.
+    cluster: Option<PulledCluster>,
+}
+
+impl Known {
+    /// Returns whether the objects that decide about the request were read from the cluster, unless reading failed.
+    fn is_read(&self, request: &Request, server: &ApiServer) -> bool {
+        let is_namespaced = server.resource(&request.resource).is_some_and(|served| served.namespaced);
+        !is_namespaced || self.cluster.as_ref().is_none_or(|cluster| cluster.covers(&request.namespace))
+    }
 }
 
 impl Review {
@@ -47,6 +59,7 @@ impl Review {
         }
         self.check_standard_input()?;
         let html = HtmlFile::create(self.html.as_deref())?;
+        let cluster = self.cluster.as_deref().map(OfflineCluster::read).transpose()?;
         let under_review = documents::read(&self.files)?;
         let (with, mut existing): (Vec<_>, Vec<_>) =
             documents::read(&self.existing)?.into_iter().partition(|it| is_configuration(&it.object));
@@ -58,7 +71,6 @@ impl Review {
         add_missing(&mut existing, namespaces);
         add_missing(&mut configurations, with);
         unknown_fields::warn(configurations.iter().chain(&existing));
-        let places = locations(configurations.iter());
         let fakes = match &self.fakes {
             Some(file) => Some(local::start(&[file], &(Arc::new(|_: &str| {}) as Log)).await?),
             None => None,
@@ -68,8 +80,16 @@ impl Review {
         let plugins = self.admission_control.read(&selection)?;
         let manifests = plugins.manifests.manifests;
         let services = service_map::by_service(std::mem::take(&mut self.service));
+        let callable_webhooks = cluster.as_ref().map(|_| {
+            let own = configurations.iter().chain(&existing).map(|document| &document.object);
+            let of_fakes = fakes.iter().flat_map(Fleet::configurations);
+            callable(&services, &manifests, own.chain(of_fakes))
+        });
+        let pulled = cluster.map(|cluster| add_cluster(cluster, &mut configurations, &mut existing));
+        let places = locations(configurations.iter());
         let chain = Chain::new(Options {
             services: services.clone(),
+            callable_webhooks,
             credentials: plugins.credentials,
             manifests: manifests.clone(),
             plugins: selection,
@@ -78,7 +98,7 @@ impl Review {
         });
         let objects: Vec<&Value> = existing.iter().map(|document| &document.object).collect();
         let unbound_policies = unbound(&objects, Source::With);
-        put_existing(&chain, existing)?;
+        put_existing(&chain, existing, pulled.is_none())?;
         let mut put: Vec<Arc<Value>> = Vec::new();
         for document in configurations.drain(..) {
             put.push(put_configuration(&chain, document)?);
@@ -89,12 +109,15 @@ impl Review {
         let known = Known {
             webhooks: Webhooks::new(&manifests, &put).map_err(Failure::usage)?.at(services),
             unbound: unbound_policies,
+            cluster: pulled,
         };
 
         let planned = request::plan(&self, under_review, &old, chain.server())?;
         let several = planned.len() > 1;
         let (mut reports, mut complete) = (Vec::new(), Vec::new());
+        let mut is_certain = known.cluster.as_ref().is_none_or(PulledCluster::is_complete);
         for planned in planned {
+            is_certain &= known.is_read(&planned.request, chain.server());
             let mut report = self.review(&chain, planned, &known).await?;
             if !self.contents.show_secrets {
                 report.mask_secrets();
@@ -125,28 +148,30 @@ impl Review {
         if let Some(fleet) = fakes {
             fleet.stop().await;
         }
-        Ok(exit_code(&reports))
+        Ok(exit_code(&reports, is_certain))
     }
 
     /// Sends a request and returns a report about it.
     async fn review(&self, chain: &Chain, planned: Planned, known: &Known) -> Result<Report, Failure> {
-        let Planned { place, mut request, before, before_place } = planned;
-        let mut notes = Vec::new();
+        let Planned { place, mut request, before, before_place, mut notes } = planned;
         let served = chain.server().resource(&request.resource);
-        if served.as_ref().is_some_and(|served| served.namespaced) {
-            let made =
-                chain.ensure_namespace(&request.namespace).map_err(|status| refused(&place, &status))?;
-            if made {
-                if self.fakes.is_some() {
-                    local::opt_in(chain.server(), &request.namespace)?;
-                }
-                notes.push(format!("namespace \"{}\" was created for this review", request.namespace));
-            }
+        if !known.is_read(&request, chain.server()) {
+            notes.push(format!(
+                "admit pull did not read the objects in namespace \"{0}\": add -n {0} to its options",
+                request.namespace
+            ));
         }
-        if let Some(mut before) = before {
-            if served.as_ref().is_some_and(|served| served.namespaced)
-                && let Some(Value::Object(metadata)) = before.get_mut("metadata")
-            {
+        let is_namespaced = served.as_ref().is_some_and(|served| served.namespaced);
+        // A cluster does not create the namespace of an object, and objects cannot exist without it.
+        let can_exist = !is_namespaced || known.cluster.is_none() || {
+            let namespaces = GroupVersionResource::new("", "v1", "namespaces");
+            chain.server().stored(&namespaces, "", &request.namespace).is_some()
+        };
+        if is_namespaced && known.cluster.is_none() {
+            notes.extend(self.create_namespace(chain, &place, &request.namespace)?);
+        }
+        if let Some(mut before) = before.filter(|_| can_exist) {
+            if is_namespaced && let Some(Value::Object(metadata)) = before.get_mut("metadata") {
                 metadata.insert("namespace".to_owned(), request.namespace.clone().into());
             }
             let before_place = before_place.as_ref().unwrap_or(&place);
@@ -163,11 +188,22 @@ impl Review {
             let namespace = if served.namespaced { request.namespace.as_str() } else { "" };
             chain.server().stored(&served.name, namespace, &request.name)
         });
+        if known.cluster.is_some()
+            && request.operation == Operation::Update
+            && let (Some(body), Some(old)) = (&mut request.body, &old)
+        {
+            // Neither the files of the cluster nor the object under review have the version of this server.
+            set(body, &["metadata", "resourceVersion"], at(old, &["metadata", "resourceVersion"]).clone());
+        }
         let started = Instant::now();
         let sent = chain.send(&request).await.map_err(|error| {
             let hint = if let RequestError::UnknownKind(kind) = &error {
                 match chain.server().version_of_kind(&kind.kind) {
                     Some(version) => format!(" (did you mean {version}?)"),
+                    None if known.cluster.is_some() => {
+                        ": the cluster does not have its CustomResourceDefinition; pass it with --with FILE"
+                            .to_owned()
+                    }
                     None => ": pass its CustomResourceDefinition with --with FILE".to_owned(),
                 }
             } else {
@@ -181,6 +217,7 @@ impl Review {
             served: served.as_ref(),
             old,
             webhooks: &known.webhooks,
+            cluster: known.cluster.clone(),
             unbound: &known.unbound,
             took: started.elapsed(),
             notes,
@@ -190,6 +227,22 @@ impl Review {
             patch: None,
         };
         Ok(Report::new(circumstances, &sent, chain.server()))
+    }
+
+    /// Creates a namespace if it does not exist. Returns a note about a new namespace.
+    fn create_namespace(
+        &self,
+        chain: &Chain,
+        place: &documents::DocumentLocation,
+        namespace: &str,
+    ) -> Result<Option<String>, Failure> {
+        if !chain.ensure_namespace(namespace).map_err(|status| refused(place, &status))? {
+            return Ok(None);
+        }
+        if self.fakes.is_some() {
+            local::opt_in(chain.server(), namespace)?;
+        }
+        Ok(Some(format!("namespace \"{namespace}\" was created for this review")))
     }
 
     /// Rejects options that read standard input more than once.
@@ -238,6 +291,20 @@ fn add_missing(documents: &mut Vec<Document>, others: Vec<Document>) {
     documents.extend(others.into_iter().filter(|document| !known.contains(&id(&document.object))));
 }
 
+/// Adds the objects of a pulled cluster. Objects that are in the other files replace them.
+fn add_cluster(
+    OfflineCluster { pulled, documents }: OfflineCluster,
+    configurations: &mut Vec<Document>,
+    existing: &mut Vec<Document>,
+) -> PulledCluster {
+    let (webhooks, others): (Vec<_>, Vec<_>) =
+        documents.into_iter().partition(|it| is_configuration(&it.object));
+    add_missing(configurations, webhooks);
+    // The last object with a name is kept.
+    existing.splice(0..0, others);
+    pulled
+}
+
 /// Stores a configuration. A v1beta1 configuration is stored as an upgraded API server would store it.
 fn put_configuration(chain: &Chain, Document { place, object }: Document) -> Result<Arc<Value>, Failure> {
     v1beta1::warn(&place, &object);
@@ -255,7 +322,9 @@ fn put_configuration(chain: &Chain, Document { place, object }: Document) -> Res
 }
 
 /// Stores the existing objects: definitions, then namespaces, then all other objects, because they may depend on both.
-fn put_existing(chain: &Chain, mut existing: Vec<Document>) -> Result<(), Failure> {
+///
+/// With `creates_namespaces`, the namespaces of the objects are created if they do not exist.
+fn put_existing(chain: &Chain, mut existing: Vec<Document>, creates_namespaces: bool) -> Result<(), Failure> {
     existing.sort_by_key(|document| match document.object.get("kind").and_then(Value::as_str) {
         Some("CustomResourceDefinition") => 0,
         Some("Namespace") => 1,
@@ -263,7 +332,9 @@ fn put_existing(chain: &Chain, mut existing: Vec<Document>) -> Result<(), Failur
     });
     for Document { place, object } in existing {
         let stored = chain.put(object).map_err(|status| refused(&place, &status))?;
-        if let Some(namespace) = stored.pointer("/metadata/namespace").and_then(Value::as_str) {
+        if creates_namespaces
+            && let Some(namespace) = stored.pointer("/metadata/namespace").and_then(Value::as_str)
+        {
             chain.ensure_namespace(namespace).map_err(|status| refused(&place, &status))?;
         }
     }
@@ -276,7 +347,8 @@ fn refused(place: &documents::DocumentLocation, status: &harness::status::Status
     if status.code == 501 { Failure::unsupported(failure) } else { failure }
 }
 
-fn exit_code(reports: &[Report]) -> ExitCode {
+/// Returns the exit status. The decisions are not certain if a part of the cluster was not read.
+fn exit_code(reports: &[Report], is_certain: bool) -> ExitCode {
     let any = |verdict: Verdict| reports.iter().any(|report| report.verdict() == verdict);
     if any(Verdict::Denied) {
         ExitCode::Failed
@@ -284,6 +356,8 @@ fn exit_code(reports: &[Report]) -> ExitCode {
         ExitCode::Environment
     } else if any(Verdict::Unsupported) {
         ExitCode::Unsupported
+    } else if any(Verdict::Conditional) || !is_certain {
+        ExitCode::NotChecked
     } else {
         ExitCode::Ok
     }

@@ -12,7 +12,7 @@ pub(in crate::review) struct RecordFlags {
         value_name = "DIR",
         help_heading = "Record",
         conflicts_with_all = [
-            "files", "configurations", "existing", "old", "query", "groups", "dry_run", "service", "fakes",
+            "files", "configurations", "existing", "cluster", "old", "query", "groups", "dry_run", "service", "fakes",
             "admission_control_config_file", "enable", "disable", "show_secrets",
         ]
     )]

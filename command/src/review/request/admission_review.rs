@@ -100,7 +100,7 @@ pub(super) fn plan(
         dry_run: request.dry_run == Some(true) || arguments.dry_run == DryRun::Server,
         user: if arguments.user.is_some() { arguments.user() } else { request.user_info },
     };
-    Ok(Planned { place: place.clone(), request, before: existing, before_place })
+    Ok(Planned { place: place.clone(), request, before: existing, before_place, notes: Vec::new() })
 }
 
 /// Converts options to query parameters, except `apiVersion`, `kind`, and `dryRun`.

@@ -23,6 +23,8 @@ pub(super) struct Planned {
     pub(super) before: Option<Value>,
     /// The location of `before` if it differs from the location of the object under review.
     pub(super) before_place: Option<DocumentLocation>,
+    /// Notes about decisions that the user did not make.
+    pub(super) notes: Vec<String>,
 }
 
 /// Plans the requests for `documents`, in the same order.
@@ -66,7 +68,8 @@ fn plan_one(
     let Document { place, mut object } = document;
     let namespace = namespace(arguments, &place, &object)?;
     let subresource = arguments.subresource.clone().unwrap_or_default();
-    let operation = arguments.operation.map_or_else(|| subresource::operation(&subresource), Operation::from);
+    let mut operation =
+        arguments.operation.map_or_else(|| subresource::operation(&subresource), Operation::from);
     let name = text(&object, "/metadata/name").to_owned();
     let before = before(old, &object, &name);
     let mut target = GroupVersionKind::from_object(&object);
@@ -92,8 +95,13 @@ fn plan_one(
             server.stored(&served.name, in_namespace, &name).is_some()
         })
     };
+    let mut notes = Vec::new();
     if is_stored() && before.is_none() {
         existing = None;
+        if arguments.cluster.is_some() && arguments.operation.is_none() && subresource.is_empty() {
+            operation = Operation::Update;
+            notes.push("the object exists in the cluster, so the request is an update".to_owned());
+        }
     } else if operation == Operation::Update && existing.is_none() && server.resource(&resource).is_some() {
         let message =
             "an update requires the object before the update: pass it with --old FILE or --with FILE";
@@ -115,7 +123,7 @@ fn plan_one(
         user: arguments.user(),
     };
     let before_place = before.map(|old| old.place.clone());
-    Ok(Planned { place, request, before: existing, before_place })
+    Ok(Planned { place, request, before: existing, before_place, notes })
 }
 
 /// Returns the namespace on the command line, the namespace of the object, or `default`, in this order of precedence.
