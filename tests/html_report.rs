@@ -60,6 +60,16 @@ webhooks:
   behavior: {deny: {message: "<img src=x onerror='globalThis.pwned = 1'>\n</pre></script><script>pwned = 1</script>"}}
 "#;
 
+/// The marker of a directory of `admit pull`, which could not read a resource.
+const PULL: &str = "apiVersion: admit.dev/v1alpha1
+kind: Pull
+format: 1
+serverVersion: v1.37.1
+unread:
+- {resource: limitranges, code: 403, reason: Forbidden, message: m, uncertain: the limits of Pods}
+files: []
+";
+
 /// A fakes file with a webhook whose response repeats the request.
 const ECHO: &str = "version: 1
 webhooks:
@@ -243,6 +253,10 @@ async fn pages_work_in_a_browser() {
         run(folder, "review -f pod.yaml --fakes fakes.yaml --html pages/review.html", &[1]);
         run(folder, "review -f pods.yaml --fakes fakes.yaml --html pages/requests.html", &[1]);
         run(folder, "review -f pod.yaml --fakes hostile.yaml --html pages/hostile.html", &[1]);
+        fs::create_dir(folder.join("cluster")).unwrap();
+        write("cluster/.admit-pull.yaml", PULL);
+        fs::copy(folder.join("webhooks.yaml"), folder.join("cluster/webhooks.yaml")).unwrap();
+        run(folder, "review -f pod.yaml --cluster cluster --html pages/conditional.html", &[6]);
         run(
             folder,
             "run passes.feature fails.feature differs.feature --html pages/run.html --json run.json",

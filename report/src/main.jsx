@@ -18,7 +18,8 @@ function describe({ command, report }) {
   }
   if (command === "admit review") {
     const rejected = report.filter((it) => !it.decision.allowed).length;
-    return [rejected ? "bad" : "good", `${count(report.length, "request")}, ${rejected} not admitted`];
+    const isOpen = report.every((it) => it.decision.allowed || it.decision.verdict === "conditional");
+    return [rejected ? isOpen ? "warn" : "bad" : "good", `${count(report.length, "request")}, ${rejected} not admitted`];
   }
   const findings = command === "admit lint" ? report.findings : report.checks.flatMap((check) => check.findings);
   const tone = findings.some((it) => it.severity === "error") ? "bad" : findings.length ? "warn" : "good";

@@ -11,6 +11,7 @@ const VERDICTS = {
   denied: ["bad", "denied"],
   undecided: ["bad", "rejected: a webhook failed"],
   unsupported: ["warn", "not supported by admit"],
+  conditional: ["warn", "depends on webhooks that were not called"],
 };
 
 /** The sentence that the view of a request begins with. */
@@ -21,6 +22,7 @@ function headline({ decision, calls, policies = [] }) {
   };
   const [denied, failed] = [by("denied"), by("failedClosed", "refused")];
   if (decision.verdict === "admitted") return "Admitted";
+  if (decision.verdict === "conditional") return "Depends on webhooks that were not called";
   if (decision.verdict === "unsupported") return "Not supported by admit";
   if (decision.verdict === "undecided") return failed ? `Rejected, because ${failed} failed` : "Rejected, because a webhook failed";
   if (denied) return `Denied by ${denied}`;
@@ -34,6 +36,7 @@ const OUTCOMES = {
   failedOpen: ["warn", "failed open"],
   failedClosed: ["bad", "failed closed"],
   refused: ["bad", "rejected by the server"],
+  unknown: ["warn", "response unknown"],
 };
 const POLICY_OUTCOMES = {
   allowed: ["good", "allowed"],
@@ -130,7 +133,7 @@ function start(report) {
 }
 
 export function Request({ report, base, focus }) {
-  const { request, decision, calls, webhooks, warnings, steps, notes, recorded, auditAnnotations, conversions = [], policies = [] } = report;
+  const { request, decision, calls, webhooks, warnings, steps, notes, recorded, cluster, auditAnnotations, conversions = [], policies = [] } = report;
   const history = useMemo(() => {
     const first = start(report);
     return first && new History(first, steps, report.object);
@@ -142,6 +145,7 @@ export function Request({ report, base, focus }) {
     ...calls.filter((call) => call.round === 2).map((call) => call.webhook),
   ])];
   const changed = calls.filter((call) => call.changed).length;
+  const made = calls.filter((call) => call.outcome !== "unknown");
   const sections = [
     ["timeline", "Timeline"],
     ["changes", "Changes"],
@@ -167,7 +171,7 @@ export function Request({ report, base, focus }) {
         </pre>
         <ul class="facts">
           <li>
-            HTTP {decision.code} after {duration(report.durationMs)}: {count(calls.length, "call")} of {count(new Set(calls.map((call) => `${call.configuration}/${call.webhook}`)).size, "webhook")},{" "}
+            HTTP {decision.code} after {duration(report.durationMs)}: {count(made.length, "call")} of {count(new Set(made.map((call) => `${call.configuration}/${call.webhook}`)).size, "webhook")},{" "}
             {changed === 1 ? "1 call changed" : `${changed} calls changed`} the object, {count(skipped.length, "webhook")} not called
           </li>
           {again.length > 0 && (
@@ -178,6 +182,19 @@ export function Request({ report, base, focus }) {
           {open.map((call) => (
             <li key={call.uid}>
               <Mark tone="warn">Failed open:</Mark> <Text>{`${call.webhook}: ${call.message}`}</Text>
+            </li>
+          ))}
+          {decision.condition?.webhooks.map((webhook, index) => (
+            <li key={index}>
+              <Mark tone="warn">Response unknown:</Mark>{" "}
+              <Text>{`${webhook.name} could reject the request${webhook.couldChange ? ", or change the object" : ""}`}</Text>
+            </li>
+          ))}
+          {decision.condition && <li>Otherwise: <Text>{decision.condition.message}</Text></li>}
+          {cluster?.unread.map((item, index) => (
+            <li key={index}>
+              <Mark tone="warn">Not read from the cluster:</Mark>{" "}
+              <Text>{`${[item.resource, item.name].filter(Boolean).join(" ")}: ${item.uncertain}`}</Text>
             </li>
           ))}
           {notes.map((note, index) => <li key={index}><Text>{note}</Text></li>)}
@@ -284,7 +301,7 @@ function timeline({ calls, steps, policies = [] }) {
   ].filter(([, rows]) => rows.length > 0);
 }
 
-const LEGEND = [["good", "allowed"], ["note", "allowed, changed the object"], ["warn", "failed open"], ["bad", "denied or failed"]];
+const LEGEND = [["good", "allowed"], ["note", "allowed, changed the object"], ["warn", "failed open, or response unknown"], ["bad", "denied or failed"]];
 
 function Timeline({ report, base }) {
   const { calls, steps } = report;
@@ -478,7 +495,7 @@ function Call({ call, conditions, index, base }) {
             <div>
               <h3>Response</h3>
               {call.response === undefined
-                ? call.httpStatus ? <Missing /> : <p class="muted">The webhook did not respond.</p>
+                ? call.httpStatus ? <Missing /> : <p class="muted">{call.outcome === "unknown" ? "The webhook was not called." : "The webhook did not respond."}</p>
                 : <Yaml value={call.response} label="The response" />}
               {patch && <><h4>Decoded patch</h4><Yaml value={patch} label="The decoded patch" /></>}
             </div>
@@ -645,7 +662,7 @@ export function Requests({ requests, name, base, focus, number = (_report, index
 function Totals({ requests }) {
   const totals = useMemo(() => {
     const all = new Map();
-    for (const call of requests.flatMap((report) => report.calls)) {
+    for (const call of requests.flatMap((report) => report.calls).filter((call) => call.outcome !== "unknown")) {
       const name = `${call.configuration}/${call.webhook}`;
       const total = all.get(name) ?? { name, type: call.type, calls: 0, changed: 0, denied: 0, failed: 0, times: [] };
       total.calls += 1;
