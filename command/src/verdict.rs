@@ -11,8 +11,10 @@ use crate::diagnostic::{self, several};
 use crate::failure_cause::brief;
 
 /// The errors that determine a verdict: the check, the kind of the finding (`None` for any kind), and the verdict.
-const HEADLINES: [(&str, Option<&str>, &str); 7] = [
+const HEADLINES: [(&str, Option<&str>, &str); 9] = [
     ("V15", Some("patch does not apply as it is"), "patches do NOT apply"),
+    ("V11", Some("not deterministic"), "NOT deterministic"),
+    ("V11", Some("verdict varies"), "NOT deterministic"),
     ("V01", None, "NOT idempotent"),
     ("V02", None, "NOT safe to reinvoke"),
     ("V03", None, "removes what other webhooks add"),
@@ -129,8 +131,9 @@ fn verdict(report: &Report, webhook: &str) -> WebhookVerdict {
                 && kind.is_none_or(|kind| finding.kind == kind)
         })
     };
-    let bad: Vec<&str> =
+    let mut bad: Vec<&str> =
         HEADLINES.iter().filter(|(id, kind, _)| is_error(id, *kind)).map(|(_, _, words)| *words).collect();
+    bad.dedup();
     let accepted = report
         .findings()
         .filter(|(_, finding)| finding.accepted.is_some() && finding.webhooks.contains_key(webhook));
@@ -193,7 +196,11 @@ fn with_gaps(report: &Report, webhook: &str, words: &str) -> String {
 ///
 /// Returns `None` if the check for idempotence was not run or does not apply.
 fn claims(report: &Report, webhook: &str) -> Option<String> {
-    let mut claims = vec![said(report, webhook)?];
+    let said = said(report, webhook)?;
+    if is_nondeterministic(report, webhook) {
+        return Some("not deterministic".to_owned());
+    }
+    let mut claims = vec![said];
     let has_passed = |id: &str| tally(report, id, webhook) == Some(Tally::Passed);
     // V03 also passes for a webhook that is not called again.
     if has_passed("V02") && has_passed("V03") {
@@ -203,6 +210,17 @@ fn claims(report: &Report, webhook: &str) -> Option<String> {
         claims.push("honest about dry runs");
     }
     Some(claims.join(", "))
+}
+
+/// Returns whether the webhook gives different responses to the same request, even if a baseline accepts that.
+///
+/// Passed checks that compare responses then say nothing: their requests may have had the same response by chance.
+fn is_nondeterministic(report: &Report, webhook: &str) -> bool {
+    let check = report.checks.iter().find(|check| check.id == checks::DETERMINISM);
+    let mut findings = check.into_iter().flat_map(|check| check.findings_of(webhook));
+    findings.any(|finding| {
+        HEADLINES.iter().any(|(id, kind, _)| *id == checks::DETERMINISM && *kind == Some(&finding.kind))
+    })
 }
 
 fn tally(report: &Report, id: &str, webhook: &str) -> Option<Tally> {

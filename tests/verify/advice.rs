@@ -76,6 +76,22 @@ async fn misspelled_field_behind_a_test_for_its_existence_is_a_finding() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn webhook_that_responds_at_random_is_not_called_idempotent() {
+    let label = |team: &str| format!("{{always-mutate: {{labels: {{team: {team}}}}}}}");
+    let behavior =
+        format!("{{rate: {{of: {}, probability: 0.5, seed: 7, otherwise: {}}}}}", label("a"), label("b"));
+    let stage = Stage::with(&behavior).await;
+    let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01,V11"];
+    let text = ends_with(&stage.verify(&arguments).await, 1);
+    assert!(text.starts_with("c/w.example.com: NOT deterministic (1 error)\n"), "{text}");
+    let baseline =
+        [&arguments[..], &["--write-baseline", "known.yaml", "--baseline-reason", "injector#12"]].concat();
+    stage.verify(&baseline).await;
+    let text = ends_with(&stage.verify(&[&arguments[..], &["--baseline", "known.yaml"]].concat()).await, 0);
+    assert!(text.starts_with("c/w.example.com: not deterministic; 1 accepted\n"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn webhook_whose_rules_match_no_served_resource_has_the_correct_name() {
     let stage = Stage::with("always-mutate").await;
     let mut misnamed = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
