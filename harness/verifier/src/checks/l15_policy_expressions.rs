@@ -73,6 +73,11 @@ fn consequence(policy: &PolicyObject, policies: &Policies) -> &'static str {
     }
 }
 
+/// What happens if a message expression fails.
+///
+/// Source: apiserver pkg/admission/plugin/policy/validating/validator.go, `Validate`.
+const OTHER_MESSAGE: &str = "the client gets the message of the validation, or its expression, instead";
+
 /// Reports fields that no object of the matched kinds has.
 fn undefined(
     object: &PolicyObject,
@@ -92,13 +97,20 @@ fn undefined(
         ("variables", &["expression"][..]),
         ("matchConditions", &["expression"]),
         ("validations", &["expression"]),
+        ("validations", &["messageExpression"]),
+        ("auditAnnotations", &["valueExpression"]),
         ("mutations", &["applyConfiguration", "expression"]),
         ("mutations", &["jsonPatch", "expression"]),
     ] {
         for (index, entry) in spec.get(list).and_then(Value::as_array).into_iter().flatten().enumerate() {
             let written = text(entry, parts);
-            let found = types.violations(written, follows).into_iter();
-            violations.extend(found.map(|it| it.at(format!("spec.{list}[{index}].{}", parts.join(".")))));
+            let is_message = parts == ["messageExpression"];
+            let found =
+                types.violations(written, if is_message { OTHER_MESSAGE } else { follows }).into_iter();
+            violations.extend(found.map(|found| {
+                let severity = if is_message { Some(Severity::Warning) } else { found.severity };
+                Violation { severity, ..found }.at(format!("spec.{list}[{index}].{}", parts.join(".")))
+            }));
             if list == "variables" {
                 types.declare_variable(text(entry, &["name"]), written);
             }
@@ -272,13 +284,19 @@ fn failing(
             let reads_null = request.old_object.is_none() && error.text.contains("oldObject");
             // A denial by a validation of the missing field takes precedence. A validation of other fields that denies
             // all examples, such as one of image digests, says nothing about the missing field.
-            let is_guarded = validations.iter().any(|(index, validation, denies_all)| {
-                denies(record, *index) && (!denies_all || validation.may_read(&error.key))
-            });
+            let is_message = error.field.ends_with(".messageExpression");
+            let is_guarded = !is_message
+                && validations.iter().any(|(index, validation, denies_all)| {
+                    denies(record, *index) && (!denies_all || validation.may_read(&error.key))
+                });
             if reads_null || is_guarded || violations.iter().any(|known| known.field == error.field) {
                 continue;
             }
-            violations.extend(error.violation(request, follows));
+            let follows = if is_message { OTHER_MESSAGE } else { follows };
+            let violation = error.violation(request, follows);
+            violations.extend(
+                violation.map(|it| if is_message { it.with_severity(Severity::Warning) } else { it }),
+            );
         }
     }
     violations
@@ -326,7 +344,7 @@ fn errors<'a>(
     found.into_iter().map(|(field, text, key)| NoSuchKey { field, text, key }).collect()
 }
 
-/// Returns the field and the text of a variable, validation, or mutation.
+/// Returns the field and the text of a part of a policy.
 fn located<'a>(part: &ExpressionPart, object: &'a PolicyObject) -> Option<(String, &'a str)> {
     let list = |name: &str| at(&object.object, &["spec"]).get(name).and_then(Value::as_array);
     match part {
@@ -346,7 +364,16 @@ fn located<'a>(part: &ExpressionPart, object: &'a PolicyObject) -> Option<(Strin
                 .find_map(|name| Some((name, mutation.get(name)?)))?;
             Some((format!("spec.mutations[{index}].{name}.expression"), text(part, &["expression"])))
         }
-        ExpressionPart::MessageExpression(_) | ExpressionPart::AuditAnnotation(_) | _ => None,
+        ExpressionPart::MessageExpression(index) => {
+            let text = text(list("validations")?.get(*index)?, &["messageExpression"]);
+            Some((format!("spec.validations[{index}].messageExpression"), text))
+        }
+        ExpressionPart::AuditAnnotation(key) => {
+            let index = list("auditAnnotations")?.iter().position(|annotation| annotation["key"] == **key)?;
+            let text = text(list("auditAnnotations")?.get(index)?, &["valueExpression"]);
+            Some((format!("spec.auditAnnotations[{index}].valueExpression"), text))
+        }
+        _ => None,
     }
 }
 
