@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use kubernetes_admission::config::{FailurePolicy, MatchPolicy, Rule, Scope, Webhook};
 use kubernetes_api_server::{ClusterFixture, ServedResource, is_connection};
-use kubernetes_types::selector::Labels;
+use kubernetes_types::selector::{Labels, Selector};
 
 use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::subject::Subject;
@@ -46,6 +46,7 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
         violations.extend(body_of_other_group(rule).map(|violation| violation.at(at("apiGroups"))));
         violations.extend(scope(rule, &served).map(|violation| violation.at(at("scope"))));
     }
+    violations.extend(unsatisfiable(webhook));
     violations.extend(exact(webhook));
     violations.extend(labels(webhook));
     Ok(violations)
@@ -133,6 +134,30 @@ fn exact(webhook: &Webhook) -> Option<Violation> {
     let message = "matchPolicy Exact: the webhook is not called for the same objects in another served \
                    group or version; use Equivalent unless the rules name them all";
     Some(Violation::new("matchPolicy Exact", message).with_severity(severity).at("matchPolicy"))
+}
+
+/// Reports selectors that no labels satisfy.
+fn unsatisfiable(webhook: &Webhook) -> impl Iterator<Item = Violation> {
+    let selectors = [
+        ("objectSelector", &webhook.object_selector, "the webhook is never called", Severity::Error),
+        (
+            "namespaceSelector",
+            &webhook.namespace_selector,
+            "the webhook is called only for cluster-scoped objects other than Namespaces",
+            Severity::Warning,
+        ),
+    ];
+    let is_unsatisfiable =
+        |selector: &Selector| selector.error().is_none() && Selector::common_labels(&[selector]).is_none();
+    selectors.into_iter().filter(move |(_, selector, ..)| is_unsatisfiable(selector)).map(
+        |(field, selector, effect, severity)| {
+            let message = format!("no labels satisfy the {field} `{selector}`: {effect}");
+            let violation = Violation::new("unsatisfiable selector", message).at(field);
+            violation
+                .with_severity(severity)
+                .with_help("Correct or remove the requirements that exclude each other.")
+        },
+    )
 }
 
 fn labels(webhook: &Webhook) -> Option<Violation> {
