@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 use crate::policies::{Policies, PolicyObject};
+use crate::similar_name::most_similar;
 
 pub(super) const CHECK: Check = Check {
     id: "L12",
@@ -60,11 +61,12 @@ fn binding(object: &PolicyObject, policies: &Policies, manifests: &Manifests<'_>
         let has_policies = objects.clone().any(|other| other.kind() == kind);
         let other = objects.find(|other| !other.is_binding() && other.name() == name).map(PolicyObject::kind);
         let severity = if has_policies || other.is_some() { Severity::Warning } else { Severity::Note };
-        let message = match other {
-            Some(other) => {
-                format!("{name} is a {other}: a {} is only for a {kind}", object.kind())
-            }
-            None => format!("the files do not contain a {kind} named {name}"),
+        let message = if let Some(other) = other {
+            format!("{name} is a {other}: a {} is only for a {kind}", object.kind())
+        } else {
+            let names = policies.objects.iter().filter(|other| other.kind() == kind).map(PolicyObject::name);
+            let similar = most_similar(name, names).map(|similar| format!(" (did you mean {similar}?)"));
+            format!("the files do not contain a {kind} named {name}{}", similar.unwrap_or_default())
         };
         let violation = Violation::new("no policy", message).with_severity(severity);
         return Some(violation.at("spec.policyName"));
