@@ -84,7 +84,7 @@ pub(crate) fn explanation(check: &Check) -> String {
         let paragraph = format!("{label} {paragraph}");
         let _ = writeln!(text, "{}\n", wrapped(paragraph.trim(), WIDTH).join("\n"));
         if label == *id {
-            let _ = writeln!(text, "{}; for {}{varies}\n", word(*severity), audience(*applies_to));
+            let _ = writeln!(text, "{} by default; for {}{varies}\n", word(*severity), audience(*applies_to));
         }
     }
     let _ = writeln!(text, "{}", url(id));

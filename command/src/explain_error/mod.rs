@@ -208,7 +208,8 @@ fn text(explanation: &Explanation) -> String {
     if let Some(converts) = converts {
         about.push(format!("conversion webhook for {}", output::one_line(converts)));
     }
-    if let Some(service) = service {
+    // A host that cannot be resolved comes from a URL, even if it is the name of a Service.
+    if let Some(service) = service.as_ref().filter(|_| *cause != "unknown-host") {
         about.push(format!("Service {}/{} port {}", service.namespace, service.name, service.port));
     } else if let Some(url) = url {
         about.push(output::one_line(url).to_string());

@@ -1,7 +1,7 @@
 //! Defines the configuration of a verification run.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kubernetes_admission::attributes::Attributes;
@@ -89,6 +89,7 @@ impl Plan {
         denials: Denials,
         mismatches: BTreeMap<String, u64>,
     ) -> Tried {
+        let selected: BTreeSet<&str> = subject.webhook.object_selector.keys().collect();
         let asked = self.environment.asked(subject.webhook.phase, &subject.webhook.id);
         Tried {
             mutating: subject.webhook.phase == Phase::Mutating,
@@ -107,7 +108,7 @@ impl Plan {
                 BTreeMap::new()
             },
             rule_errors: checks::never_matching(&subject.webhook, &self.environment.cluster_fixture),
-            selects: subject.webhook.object_selector.keys().map(str::to_owned).collect(),
+            selects: selected.into_iter().map(str::to_owned).collect(),
         }
     }
 

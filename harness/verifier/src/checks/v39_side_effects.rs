@@ -51,7 +51,8 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
         }
     };
     let message = format!(
-        "sideEffects is None, but the webhook wrote to the API server: {count} writes for {}, first {first}",
+        "sideEffects is None, but the webhook wrote to the API server: {} for {}, first {first}",
+        if count == 1 { "1 write".to_owned() } else { format!("{count} writes") },
         if samples.len() == 1 { "1 request".to_owned() } else { format!("{} requests", samples.len()) }
     );
     let violation = Violation::new("writes although sideEffects is None", message);

@@ -56,8 +56,9 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     if let Some((count, write)) = caused(webhook_probe, retried) {
         let calls = called.len();
         let message = format!(
-            "in {calls} calls with a body that it had already answered, the webhook created {count} \
-             objects, first {write}"
+            "in {calls} {} with a body that it had already answered, the webhook created {count} {}, first {write}",
+            if calls == 1 { "call" } else { "calls" },
+            if count == 1 { "object" } else { "objects" }
         );
         let violation = Violation::new("repeats a side effect when retried", message);
         let first = called.into_iter().next().map(|(_, first, _)| first);
