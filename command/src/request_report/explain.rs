@@ -66,20 +66,22 @@ impl Facts {
         }
     }
 
-    /// Describes the values that were compared for `webhook` at the event with this `index`.
-    pub(super) fn compared(&self, index: usize, mismatch: &Mismatch, webhook: &Webhook) -> Vec<String> {
-        matching::explain(webhook, &self.attributes(index), self.namespace.as_deref(), mismatch)
-    }
-
-    /// Describes the criteria of `webhook` that were not tested, because `mismatch` came first, and do not match, either.
-    pub(super) fn further(&self, index: usize, mismatch: &Mismatch, webhook: &Webhook) -> Vec<String> {
-        matching::explain_further(webhook, &self.attributes(index), self.namespace.as_deref(), mismatch)
-    }
-
-    /// Returns the attributes of the request with the object at the event with this `index`.
-    fn attributes(&self, index: usize) -> Attributes {
+    /// Describes the values that were compared for `webhook` at the event with this `index`, and the criteria that were not
+    /// tested, because `mismatch` came first, and do not match, either.
+    pub(super) fn compared(
+        &self,
+        index: usize,
+        mismatch: &Mismatch,
+        webhook: &Webhook,
+    ) -> (Vec<String>, Vec<String>) {
         let object = self.objects.get(index).cloned().flatten();
-        Attributes { object: object.map(|object| (*object).clone()), ..self.attributes.clone() }
+        let attributes =
+            Attributes { object: object.map(|object| (*object).clone()), ..self.attributes.clone() };
+        let namespace = self.namespace.as_deref();
+        (
+            matching::explain(webhook, &attributes, namespace, mismatch),
+            matching::explain_further(webhook, &attributes, namespace, mismatch),
+        )
     }
 }
 

@@ -347,15 +347,17 @@ fn report(
         {
             let is_selector = matches!(mismatch, Mismatch::NamespaceSelector | Mismatch::ObjectSelector);
             let facts = facts.filter(|_| explain || is_selector);
-            let compared = facts.map_or_else(Vec::new, |facts| facts.compared(index, mismatch, webhook));
+            let (mut compared, further) =
+                facts.map(|facts| facts.compared(index, mismatch, webhook)).unwrap_or_default();
             let reason = if is_selector && !compared.is_empty() {
                 format!("its {}", compared.join("; "))
             } else {
                 skip_reason(mismatch, webhook.reinvocation_policy, evaluated.last().copied())
             };
-            let mut compared = if explain { compared } else { Vec::new() };
-            if let Some(facts) = facts.filter(|_| explain) {
-                compared.extend(facts.further(index, mismatch, webhook));
+            if explain {
+                compared.extend(further);
+            } else {
+                compared.clear();
             }
             let (round, test) = (round.number() + 1, test(mismatch).into());
             skipped.push(Skipped { round, test, reason, compared });

@@ -179,6 +179,7 @@ mod tests {
         let mut webhook = webhook("w");
         webhook.namespace_selector = Selector::parse(&json!({"matchLabels": {"tier": "gold"}})).unwrap();
         webhook.object_selector = Selector::parse(&json!({"matchLabels": {"app": "web"}})).unwrap();
+        webhook.rules[0].operations = vec!["CREATE".to_owned()];
         let mut attributes = create_config_map();
         attributes.operation = Operation::Delete;
         let further = |webhook: &Webhook, mismatch| explain_further(webhook, &attributes, None, &mismatch);
