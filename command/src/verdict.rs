@@ -141,7 +141,7 @@ fn verdict(report: &Report, webhook: &str) -> WebhookVerdict {
     let mut passed = None;
     let (words, outcome) = if !bad.is_empty() {
         (bad.join(", "), Outcome::Bad)
-    } else if let Some(reason) = unknown(report, webhook) {
+    } else if let Some(reason) = unknown(report, webhook).filter(|_| !is_nondeterministic(report, webhook)) {
         (reason, Outcome::Unknown)
     } else if severities.contains(&Severity::Error) {
         // The number of findings is the verdict.
@@ -196,11 +196,10 @@ fn with_gaps(report: &Report, webhook: &str, words: &str) -> String {
 ///
 /// Returns `None` if the check for idempotence was not run or does not apply.
 fn claims(report: &Report, webhook: &str) -> Option<String> {
-    let said = said(report, webhook)?;
     if is_nondeterministic(report, webhook) {
         return Some("not deterministic".to_owned());
     }
-    let mut claims = vec![said];
+    let mut claims = vec![said(report, webhook)?];
     let has_passed = |id: &str| tally(report, id, webhook) == Some(Tally::Passed);
     // V03 also passes for a webhook that is not called again.
     if has_passed("V02") && has_passed("V03") {

@@ -103,6 +103,14 @@ async fn webhook_whose_rules_match_no_served_resource_has_the_correct_name() {
         let text = ends_with(&stage.verify(&[&["-c", "c.yaml"], objects].concat()).await, 4);
         assert!(text.contains(expected), "{text}");
     }
+    // Another rule matches.
+    let mut partly = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+    let rule = partly["rules"][0].clone();
+    partly["rules"] = json!([rule, rule]);
+    partly["rules"][1]["resources"] = json!(["pod"]);
+    stage.write("c.yaml", &[configuration("MutatingWebhookConfiguration", "c", &[partly])]);
+    let text = ends_with(&stage.verify(&["-c", "c.yaml", "-f", "pods.yaml", "--check", "V01"]).await, 0);
+    assert!(!text.contains("was not called"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

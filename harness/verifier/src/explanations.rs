@@ -51,7 +51,8 @@ impl Report {
     /// Returns a note about a webhook that was not called or never changed an object, and a suggestion.
     pub(super) fn unseen_of(&self, webhook: &str, tried: &Tried) -> Option<String> {
         let is_unmatched = |reason: &String| reason.starts_with(UNMATCHED);
-        if let Some(error) = tried.rule_errors.first().filter(|_| tried.mismatches.keys().all(is_unmatched)) {
+        let is_unmatched = tried.called == 0 && tried.mismatches.keys().all(is_unmatched);
+        if let Some(error) = tried.rule_errors.first().filter(|_| is_unmatched) {
             return Some(format!("the webhook was not called: {error}; correct the rule"));
         }
         // The rules determine the objects of the built-in corpus.

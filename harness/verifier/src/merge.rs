@@ -85,6 +85,10 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
             }
             tried.objects += other.objects;
             add(&mut tried.denied, other.denied, u64::saturating_add);
+            add(&mut tried.mismatches, other.mismatches, u64::saturating_add);
+            if tried.called > 0 {
+                tried.mismatches.clear();
+            }
         }
         // A finding of one shard about several webhooks may be about one webhook in another.
         for (check, other) in whole.checks.iter_mut().zip(report.checks) {

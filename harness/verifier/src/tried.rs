@@ -50,7 +50,9 @@ pub struct Tried {
     /// Empty if the webhook was called.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub mismatches: BTreeMap<String, u64>,
-    /// The reasons why rules match nothing, such as a resource that the API server does not serve.
+    /// The reasons why all rules match nothing, such as a resource that the API server does not serve.
+    ///
+    /// Empty if a rule can match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rule_errors: Vec<String>,
     /// The label keys in the webhook's `objectSelector`.

@@ -49,11 +49,14 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
     Ok(violations)
 }
 
-/// Returns the messages about entries of rules that certainly match nothing.
+/// Returns a message about each rule if all rules certainly match nothing, and nothing otherwise.
 pub(crate) fn never_matching(webhook: &Webhook, cluster_fixture: &ClusterFixture) -> Vec<String> {
-    let (violations, _) = unserved(&webhook.rules, webhook.match_policy, cluster_fixture);
-    let errors = violations.into_iter().filter(|violation| violation.severity == Some(Severity::Error));
-    errors.map(|violation| violation.message).collect()
+    let error = |rule: &Rule| {
+        let (violations, _) = unserved([rule], webhook.match_policy, cluster_fixture);
+        let error = violations.into_iter().find(|violation| violation.severity == Some(Severity::Error));
+        error.map(|violation| violation.message)
+    };
+    webhook.rules.iter().map(error).collect::<Option<_>>().unwrap_or_default()
 }
 
 /// Returns the violations in rules, and the resources that only a `CustomResourceDefinition` could define.
