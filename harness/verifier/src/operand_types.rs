@@ -1,5 +1,8 @@
 //! Advice on operators whose operands have types that do not fit together.
 
+/// The types that a conversion function such as `string` accepts.
+const SCALARS: [&str; 5] = ["string", "int", "uint", "double", "bool"];
+
 /// Returns the advice on a compile error about the operand types of a binary operator, such as
 /// `found no matching overload for '_==_' applied to '(null, string)'`.
 pub fn advice(error: &str) -> Option<String> {
@@ -11,7 +14,7 @@ pub fn advice(error: &str) -> Option<String> {
     if left == right || right.contains(", ") {
         return None;
     }
-    Some(if left == "null" || right == "null" {
+    Some(if ["==", "!="].contains(&operator) && (left == "null" || right == "null") {
         let other = if left == "null" { right } else { left };
         let default = match other {
             "string" => "''",
@@ -20,13 +23,13 @@ pub fn advice(error: &str) -> Option<String> {
             _ => return None,
         };
         format!(
-            "Replace null: `{operator}` accepts it only beside values that can be null, and the other side is always {other}. \
-             Where null is a default, use a default of that type, as in `.orValue({default})`."
+            "Do not use null here: the other operand of `{operator}` has the type {other}, which cannot be null. If null is a \
+             default value, replace it with one of that type, as in `.orValue({default})`."
         )
-    } else if is_comparison {
+    } else if is_comparison && [left, right].iter().all(|operand| SCALARS.contains(operand)) {
         format!(
-            "Compare values of the same type: convert one side, as in `string(...)` or `int(...)`, because one is {left} and the \
-             other is {right}."
+            "Compare values of the same type: the left side is {left}, and the right side is {right}. Convert one of them, as in \
+             `string(...)` or `int(...)`."
         )
     } else {
         return None;
@@ -51,13 +54,20 @@ mod tests {
         starts_with(
             "_==_",
             "null, string",
-            "Replace null: `==` accepts it only beside values that can be null, and the other side is always string. ",
+            "Do not use null here: the other operand of `==` has the type string, ",
         );
-        starts_with("_>_", "int, null", "Replace null: `>` accepts");
+        starts_with(
+            "_!=_",
+            "int, null",
+            "Do not use null here: the other operand of `!=` has the type int, ",
+        );
         starts_with("_==_", "int, string", "Compare values of the same type");
         for (operator, operands) in [
             ("_+_", "int, string"),
             ("_==_", "null, list(string)"),
+            ("_==_", "list(string), string"),
+            ("_==_", "optional_type(string), string"),
+            ("_>_", "int, null"),
             ("@in", "string, string"),
             ("_?_:_", "int, int, string"),
             ("startsWith", "string, int"),

@@ -69,14 +69,25 @@ fn consequence(policy: &PolicyObject, policies: &Policies) -> &'static str {
     if actions.peek().is_some() && actions.all(|all| !all.contains(&ValidationAction::Deny)) {
         "the error is reported as a violation"
     } else {
-        "the request is rejected"
+        REJECTED
     }
 }
+
+/// What happens to a request if a validation of a binding with the action Deny fails, or an audit annotation, whatever the
+/// actions are.
+const REJECTED: &str = "the request is rejected";
 
 /// What happens if a message expression fails.
 ///
 /// Source: apiserver pkg/admission/plugin/policy/validating/validator.go, `Validate`.
-const OTHER_MESSAGE: &str = "the client gets the message of the validation, or its expression, instead";
+const OTHER_MESSAGE: &str =
+    "the client sees the `message` of the validation instead, or its expression if it has no `message`";
+
+/// Returns a violation about a message expression, whose failure does not change the decision.
+fn about_message(violation: Violation) -> Violation {
+    let why = "If a messageExpression fails, the request is still denied, but the client does not see the intended message.";
+    Violation { severity: Some(Severity::Warning), why: Some(why), ..violation }
+}
 
 /// Reports fields that no object of the matched kinds has.
 fn undefined(
@@ -87,9 +98,9 @@ fn undefined(
 ) -> Vec<Violation> {
     let rules = definition.match_constraints.resource_rules.iter().map(|rule| &rule.rule);
     let Some(mut types) = MatchedTypes::new(rules, cluster_fixture) else { return Vec::new() };
-    let follows = match definition.failure_policy {
-        FailurePolicy::Fail => follows,
-        FailurePolicy::Ignore => "the error is ignored",
+    let (follows, of_annotations) = match definition.failure_policy {
+        FailurePolicy::Fail => (follows, REJECTED),
+        FailurePolicy::Ignore => ("the error is ignored", "the error is ignored"),
     };
     let spec = at(&object.object, &["spec"]);
     let mut violations = Vec::new();
@@ -105,11 +116,12 @@ fn undefined(
         for (index, entry) in spec.get(list).and_then(Value::as_array).into_iter().flatten().enumerate() {
             let written = text(entry, parts);
             let is_message = parts == ["messageExpression"];
+            let follows = if list == "auditAnnotations" { of_annotations } else { follows };
             let found =
                 types.violations(written, if is_message { OTHER_MESSAGE } else { follows }).into_iter();
             violations.extend(found.map(|found| {
-                let severity = if is_message { Some(Severity::Warning) } else { found.severity };
-                Violation { severity, ..found }.at(format!("spec.{list}[{index}].{}", parts.join(".")))
+                let found = if is_message { about_message(found) } else { found };
+                found.at(format!("spec.{list}[{index}].{}", parts.join(".")))
             }));
             if list == "variables" {
                 types.declare_variable(text(entry, &["name"]), written);
@@ -292,11 +304,13 @@ fn failing(
             if reads_null || is_guarded || violations.iter().any(|known| known.field == error.field) {
                 continue;
             }
-            let follows = if is_message { OTHER_MESSAGE } else { follows };
+            let follows = match error.field.as_str() {
+                _ if is_message => OTHER_MESSAGE,
+                field if field.starts_with("spec.auditAnnotations") => REJECTED,
+                _ => follows,
+            };
             let violation = error.violation(request, follows);
-            violations.extend(
-                violation.map(|it| if is_message { it.with_severity(Severity::Warning) } else { it }),
-            );
+            violations.extend(violation.map(|it| if is_message { about_message(it) } else { it }));
         }
     }
     violations

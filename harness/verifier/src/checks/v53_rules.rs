@@ -46,7 +46,7 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
         violations.extend(body_of_other_group(rule).map(|violation| violation.at(at("apiGroups"))));
         violations.extend(scope(rule, &served).map(|violation| violation.at(at("scope"))));
     }
-    violations.extend(unsatisfiable(webhook));
+    violations.extend(unsatisfiable(webhook, &served));
     violations.extend(exact(webhook));
     violations.extend(labels(webhook));
     Ok(violations)
@@ -137,20 +137,23 @@ fn exact(webhook: &Webhook) -> Option<Violation> {
 }
 
 /// Reports selectors that no labels satisfy.
-fn unsatisfiable(webhook: &Webhook) -> impl Iterator<Item = Violation> {
+fn unsatisfiable(webhook: &Webhook, served: &[ServedResource]) -> impl Iterator<Item = Violation> {
+    let never = ("the webhook is never called", Severity::Error);
+    // A namespaceSelector does not apply to other cluster-scoped objects.
+    let rarely =
+        ("the webhook is called only for cluster-scoped objects other than Namespaces", Severity::Warning);
     let selectors = [
-        ("objectSelector", &webhook.object_selector, "the webhook is never called", Severity::Error),
+        ("objectSelector", &webhook.object_selector, never),
         (
             "namespaceSelector",
             &webhook.namespace_selector,
-            "the webhook is called only for cluster-scoped objects other than Namespaces",
-            Severity::Warning,
+            if webhook.rules.iter().any(|rule| may_be_cluster_scoped(rule, served)) { rarely } else { never },
         ),
     ];
     let is_unsatisfiable =
         |selector: &Selector| selector.error().is_none() && Selector::common_labels(&[selector]).is_none();
-    selectors.into_iter().filter(move |(_, selector, ..)| is_unsatisfiable(selector)).map(
-        |(field, selector, effect, severity)| {
+    selectors.into_iter().filter(move |(_, selector, _)| is_unsatisfiable(selector)).map(
+        |(field, selector, (effect, severity))| {
             let message = format!("no labels satisfy the {field} `{selector}`: {effect}");
             let violation = Violation::new("unsatisfiable selector", message).at(field);
             violation
@@ -158,6 +161,19 @@ fn unsatisfiable(webhook: &Webhook) -> impl Iterator<Item = Violation> {
                 .with_help("Correct or remove the requirements that exclude each other.")
         },
     )
+}
+
+/// Returns whether a rule may match cluster-scoped objects other than Namespaces. The scope of resources that are not served
+/// is unknown.
+fn may_be_cluster_scoped(rule: &Rule, served: &[ServedResource]) -> bool {
+    rule.scope != Scope::Namespaced
+        && rule.resources.iter().any(|entry| {
+            let name = entry.split('/').next().unwrap_or_default();
+            let mut known = served.iter().filter(|known| known.name.resource == name).peekable();
+            name == "*"
+                || known.peek().is_none()
+                || known.any(|known| !known.namespaced && name != "namespaces")
+        })
 }
 
 fn labels(webhook: &Webhook) -> Option<Violation> {
