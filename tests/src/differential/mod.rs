@@ -130,9 +130,9 @@ impl Subject {
 pub struct SearchResult {
     /// The number of situations in which both servers agreed.
     pub passed: u64,
-    /// The number of situations in which both servers differed twice.
+    /// The number of situations in which both servers differed in every run.
     pub failed: u64,
-    /// The number of situations in which both servers differed once and then agreed, with the same result of admit.
+    /// The number of situations in which both servers differed and then agreed, with the same result of admit each time.
     ///
     /// The behavior of the real server varies in these situations, for example if its cache is stale and admission runs
     /// a second time. They do not count as failures of admit.
@@ -298,8 +298,13 @@ impl SearchResult {
             Judgment::Differs(documents) => documents,
             Judgment::NotRun(why) => {
                 tell(&format!("{name}: not run: {why}"));
-                *self.not_run.entry(reason(&why)).or_default() += 1;
-                return None;
+                let differing = earlier.iter().rposition(Look::differs);
+                let differing = differing.map(|place| earlier.swap_remove(place).judgment);
+                let Some(Judgment::Differs(documents)) = differing else {
+                    *self.not_run.entry(reason(&why)).or_default() += 1;
+                    return None;
+                };
+                documents
             }
             Judgment::Agrees => {
                 let unsteady =
