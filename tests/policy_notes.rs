@@ -400,7 +400,10 @@ fn run_with_validation(validation: &str) -> String {
 #[test]
 fn rejection_by_a_policy_has_help_that_fits_the_reason() {
     for (validation, help) in [
-        ("expression: object.data.size() <= 3", "change the object, or add a message to the validation"),
+        (
+            "expression: object.data.size() <= 3",
+            "change the object. For a reason in the message, add a message to the validation",
+        ),
         (
             "expression: object.data.none == ''",
             "the expression reads the field `none`, which the object does not have: if the name is correct, check the field with has()",
@@ -418,4 +421,13 @@ fn rejection_by_a_policy_has_help_that_fits_the_reason() {
     let found =
         run(&missing.replace("the request is rejected with 403 Forbidden", "the request is admitted"));
     assert!(found.contains("the object that paramRef names does not exist"), "{found}");
+}
+
+#[test]
+fn failed_message_expression_of_a_denial_is_shown() {
+    let found = run_with_validation(
+        "expression: object.data.size() <= 3, messageExpression: \"'too many in ' + object.metadata.nam\"",
+    );
+    let expected = "denied: failed expression: object.data.size() <= 3 (its messageExpression failed: ";
+    assert!(found.contains(expected) && found.contains("no such key: nam)"), "{found}");
 }

@@ -4,7 +4,8 @@ use harness::conditions::{Evaluation, Outcome};
 use harness::config::FailurePolicy;
 use harness::event::{Event, Phase, Record, Round};
 use harness::policy::{
-    AnnotationOutcome, BindingRecord, PoliciesChecked, PolicyMismatch, PolicyRun, ValidationAction, Verdict,
+    AnnotationOutcome, BindingRecord, Decision, ExpressionPart, PoliciesChecked, PolicyMismatch, PolicyRun,
+    ValidationAction, Verdict,
 };
 
 use crate::skip_reason::condition_reason;
@@ -130,6 +131,20 @@ fn results(checked: &PoliciesChecked) -> Vec<PolicyResult> {
     results
 }
 
+/// Returns the message of the decision about the validation with this `index`.
+///
+/// If the validation has a message expression that failed, adds its error, which kube-apiserver only logs.
+fn message(run: &PolicyRun, index: usize, decision: &Decision) -> String {
+    let mut expressions = run.expressions.iter();
+    let evaluated = expressions.find(|it| it.part == ExpressionPart::MessageExpression(index));
+    match evaluated.and_then(|evaluated| evaluated.value.as_ref().err()) {
+        Some(error) if decision.verdict == Verdict::Denied => {
+            format!("{} (its messageExpression failed: {error})", decision.message)
+        }
+        _ => decision.message.clone(),
+    }
+}
+
 fn outcome(run: &PolicyRun, actions: &[ValidationAction]) -> PolicyOutcome {
     if run.decisions.is_empty()
         && let Some(reason) = run.conditions.as_ref().and_then(unmet_condition)
@@ -137,8 +152,10 @@ fn outcome(run: &PolicyRun, actions: &[ValidationAction]) -> PolicyOutcome {
         return PolicyOutcome::NotApplied(reason);
     }
     let messages = |is_included: fn(Verdict) -> bool| {
-        let decisions = run.decisions.iter().filter(|decision| is_included(decision.verdict));
-        let messages: Vec<&str> = decisions.map(|decision| &*decision.message).collect();
+        let decisions = run.decisions.iter().enumerate();
+        let decisions = decisions.filter(|(_, decision)| is_included(decision.verdict));
+        let messages: Vec<String> =
+            decisions.map(|(index, decision)| message(run, index, decision)).collect();
         messages.join("; ")
     };
     let failed_annotation = run.annotations.iter().find_map(|annotation| match &annotation.outcome {
