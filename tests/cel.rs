@@ -277,7 +277,8 @@ fn policy_whose_expression_fails_or_that_does_not_match_has_an_exit_status() {
     std::fs::write(folder.join("policy.yaml"), null).unwrap();
     let output = cel(&folder, &["--policy", "policy.yaml", "-f", "settings.yaml"]);
     let errors = String::from_utf8_lossy(&output.stderr);
-    let help = "\nhelp: Replace null: `==` accepts it only beside values that can be null, and the other side is always string. ";
+    let help =
+        "\nhelp: Do not use null here: the other operand of `==` has the type string, which cannot be null. ";
     assert!(errors.contains(help), "{errors}");
     assert_eq!(code(&output), Some(2), "{errors}");
 }
@@ -338,4 +339,8 @@ fn existing_namespace_is_the_namespace_object() {
     let expression = "namespaceObject.metadata.labels.team == 'blue'";
     let output = cel(&path, &[expression, "-f", "settings.yaml", "--with", "namespace.yaml", "-o", "json"]);
     assert_eq!(reports(&output)[0]["value"], true);
+    let note = "note: namespaceObject is null: pass the Namespace with --namespace-object FILE, or in the files of --with\n";
+    assert!(!String::from_utf8_lossy(&output.stderr).contains(note), "{output:?}");
+    let output = cel(&path, &[expression, "-f", "settings.yaml"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains(note), "{output:?}");
 }

@@ -184,6 +184,11 @@ impl Input {
         }
     }
 
+    /// Returns whether `namespaceObject` has a value.
+    pub(super) fn has_namespace_object(&self) -> bool {
+        self.namespace_object.is_some()
+    }
+
     /// Removes the value of `namespaceObject`, and returns whether it had one.
     pub(super) fn clear_namespace_object(&mut self) -> bool {
         self.namespace_object.take().is_some()

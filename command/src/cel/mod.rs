@@ -143,15 +143,20 @@ impl Cel {
         }
         let expressions = self.all_expressions()?;
         let mut input = self.input()?;
-        if !self.configurations.is_empty() {
-            let uses_it = expressions.iter().any(|expression| expression.text.contains("namespaceObject"));
-            if input.clear_namespace_object() && uses_it {
+        let uses_it = expressions.iter().any(|expression| expression.text.contains("namespaceObject"));
+        if self.configurations.is_empty() {
+            if uses_it && !input.has_namespace_object() {
                 input.notes.push(
-                    "namespaceObject is null, because kube-apiserver does not pass the Namespace to match conditions of \
-                     webhooks"
+                    "namespaceObject is null: pass the Namespace with --namespace-object FILE, or in the files of --with"
                         .to_owned(),
                 );
             }
+        } else if input.clear_namespace_object() && uses_it {
+            input.notes.push(
+                "namespaceObject is null, because kube-apiserver does not pass the Namespace to match conditions of \
+                 webhooks"
+                    .to_owned(),
+            );
         }
         for note in &input.notes {
             screen::status!("note: {}", output::one_line(note));
