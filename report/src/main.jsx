@@ -17,9 +17,10 @@ function describe({ command, report }) {
     return [failed ? "bad" : "good", `${passed} passed, ${failed} failed`];
   }
   if (command === "admit review") {
-    const rejected = report.filter((it) => !it.decision.allowed).length;
-    const isOpen = report.every((it) => it.decision.allowed || it.decision.verdict === "conditional");
-    return [rejected ? isOpen ? "warn" : "bad" : "good", `${count(report.length, "request")}, ${rejected} not admitted`];
+    const conditional = report.filter((it) => it.decision.verdict === "conditional").length;
+    const rejected = report.filter((it) => !it.decision.allowed).length - conditional;
+    const open = conditional ? `, ${conditional} conditional` : "";
+    return [rejected ? "bad" : conditional ? "warn" : "good", `${count(report.length, "request")}, ${rejected} not admitted${open}`];
   }
   const findings = command === "admit lint" ? report.findings : report.checks.flatMap((check) => check.findings);
   const tone = findings.some((it) => it.severity === "error") ? "bad" : findings.length ? "warn" : "good";

@@ -11,7 +11,7 @@ const VERDICTS = {
   denied: ["bad", "denied"],
   undecided: ["bad", "rejected: a webhook failed"],
   unsupported: ["warn", "not supported by admit"],
-  conditional: ["warn", "depends on webhooks that were not called"],
+  conditional: ["warn", "depends on webhooks with unknown responses"],
 };
 
 /** The sentence that the view of a request begins with. */
@@ -22,7 +22,7 @@ function headline({ decision, calls, policies = [] }) {
   };
   const [denied, failed] = [by("denied"), by("failedClosed", "refused")];
   if (decision.verdict === "admitted") return "Admitted";
-  if (decision.verdict === "conditional") return "Depends on webhooks that were not called";
+  if (decision.verdict === "conditional") return "Depends on webhooks with unknown responses";
   if (decision.verdict === "unsupported") return "Not supported by admit";
   if (decision.verdict === "undecided") return failed ? `Rejected, because ${failed} failed` : "Rejected, because a webhook failed";
   if (denied) return `Denied by ${denied}`;
@@ -171,7 +171,7 @@ export function Request({ report, base, focus }) {
         </pre>
         <ul class="facts">
           <li>
-            HTTP {decision.code} after {duration(report.durationMs)}: {count(made.length, "call")} of {count(new Set(made.map((call) => `${call.configuration}/${call.webhook}`)).size, "webhook")},{" "}
+            {decision.condition ? "Decided" : `HTTP ${decision.code}`} after {duration(report.durationMs)}: {count(made.length, "call")} of {count(new Set(made.map((call) => `${call.configuration}/${call.webhook}`)).size, "webhook")},{" "}
             {changed === 1 ? "1 call changed" : `${changed} calls changed`} the object, {count(skipped.length, "webhook")} not called
           </li>
           {again.length > 0 && (
@@ -187,10 +187,10 @@ export function Request({ report, base, focus }) {
           {decision.condition?.webhooks.map((webhook, index) => (
             <li key={index}>
               <Mark tone="warn">Response unknown:</Mark>{" "}
-              <Text>{`${webhook.name} could reject the request${webhook.couldChange ? ", or change the object" : ""}`}</Text>
+              <Text>{`${webhook.name} could ${[decision.condition.verdict === "admitted" && "reject the request", webhook.couldChange && "change the object"].filter(Boolean).join(" or ")}`}</Text>
             </li>
           ))}
-          {decision.condition && <li>Otherwise: <Text>{decision.condition.message}</Text></li>}
+          {decision.condition && <li>If these webhooks allow the request and do not change the object: <Text>{decision.condition.message}</Text></li>}
           {cluster?.unread.map((item, index) => (
             <li key={index}>
               <Mark tone="warn">Not read from the cluster:</Mark>{" "}

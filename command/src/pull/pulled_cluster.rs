@@ -56,10 +56,14 @@ impl PulledCluster {
         self.unread.is_empty()
     }
 
-    /// Returns whether the objects in `namespace` were read. An empty namespace stands for cluster-scoped objects.
+    /// Returns whether `namespace` and its objects were read. An empty namespace stands for cluster-scoped objects.
     pub(crate) fn covers(&self, namespace: &str) -> bool {
         let namespaces = &self.origin.namespaces;
-        namespace.is_empty() || namespaces.is_empty() || namespaces.iter().any(|own| own == namespace)
+        let is_unread =
+            |item: &Unread| item.resource == "namespaces" && (item.name.is_empty() || item.name == namespace);
+        namespace.is_empty()
+            || (namespaces.is_empty() || namespaces.iter().any(|own| own == namespace))
+                && !self.unread.iter().any(is_unread)
     }
 
     /// Returns notes about what could not be read, and about a version that admit does not implement.

@@ -75,7 +75,10 @@ impl Condition {
     /// Returns the decision in one sentence.
     pub(super) fn sentence(&self) -> String {
         let (decided, what) = match self.verdict {
-            Verdict::Admitted => ("allowed", "rejects it"),
+            Verdict::Admitted if self.webhooks.iter().any(|webhook| webhook.could_change) => {
+                ("allowed", "rejects the request or changes the object")
+            }
+            Verdict::Admitted => ("allowed", "rejects the request"),
             Verdict::Denied => ("denied", "changes the object"),
             Verdict::Undecided | Verdict::Unsupported | Verdict::Conditional => {
                 ("rejected", "changes the object")
@@ -104,7 +107,7 @@ impl Condition {
             }
         }
         let has_urls = self.webhooks.iter().any(|webhook| webhook.service.is_empty());
-        let url = "pass a configuration with a URL of this machine to -c";
+        let url = "pass -c a copy of its configuration, with the same name, whose URL points to this machine";
         let how = match (services.is_empty(), has_urls) {
             (true, _) => url.to_owned(),
             (false, false) => format!("add {}", services.join(" ")),
@@ -130,16 +133,14 @@ pub(super) fn diagnostic(report: &Report, places: &WebhookPlaces) -> Option<Diag
     let changing = names(condition.webhooks.iter().filter(|webhook| webhook.could_change));
     if condition.verdict == Verdict::Admitted {
         if !changing.is_empty() {
-            let note = format!(
-                "{changing} could also change the object, and policies and later webhooks would see the change"
-            );
+            let note = "a policy or a later webhook could reject the changed object";
             shown.note("note", note);
         }
     } else {
         shown.note("message", rejection::message(report));
-        shown.note("note", format!("the API server decides about the object that {changing} would return"));
+        shown.note("note", format!("{changing} could change the object so that the API server allows it"));
     }
-    shown.note("why", "a review with --cluster does not connect to webhooks of the cluster");
+    shown.note("why", "with --cluster, admit calls a webhook of the cluster only if you pass its address");
     shown.note("help", condition.help());
     Some(shown)
 }

@@ -39,9 +39,9 @@ pub(crate) struct Review {
     /// do not go through admission
     #[arg(long = "with", value_name = "FILE", num_args = 1..)]
     pub(super) existing: Vec<PathBuf>,
-    /// Show what the cluster in this directory of `admit pull` would decide, without a connection to the cluster. -c and
-    /// --with replace its objects. A webhook of the cluster is called only if --service has its address; the response of
-    /// any other webhook is unknown
+    /// Show what the cluster that `admit pull` copied to this directory would decide, without connecting to it. Objects in
+    /// -c and --with replace objects of the same kind and name. A webhook of the cluster is called only if --service has
+    /// the address of its Service; otherwise its response is unknown
     #[arg(long, value_name = "DIR")]
     pub(super) cluster: Option<PathBuf>,
     /// Read the old objects of updates and deletions, or the parents of subresources, from these files
@@ -139,8 +139,8 @@ Exit status:
     2  the command line or an input file is invalid
     3  a request was rejected because a webhook did not return a valid response
     5  the decision depends on a feature that admit does not support
-    6  the decision depends on webhooks that --cluster does not call, or on
-       objects that admit pull did not read
+    6  the decision depends on webhooks that --cluster does not call, or
+       admit pull did not read all objects
 If several of 1, 3, 5, and 6 apply, the exit status is the lowest.";
 
 /// The values of `--operation`.

@@ -25,6 +25,9 @@ use crate::unbound_policies::{Source, UnboundPolicy, unbound};
 use crate::verify::locations::locations;
 use crate::{ExitCode, Failure, admission_kinds, ca_bundle, screen, unknown_fields, v1beta1};
 
+/// A note about a request after one whose decision is conditional.
+const ASSUMED: &str = "this decision assumes that webhooks with unknown responses allowed the earlier requests and did not change the objects";
+
 /// The webhooks and policies of the files, for the reports.
 struct Known {
     webhooks: Webhooks,
@@ -34,11 +37,16 @@ struct Known {
 }
 
 impl Known {
-    /// Returns whether the objects that decide about the request were read from the cluster, unless reading failed.
-    fn is_read(&self, request: &Request, server: &ApiServer) -> bool {
-        let is_namespaced = server.resource(&request.resource).is_some_and(|served| served.namespaced);
-        !is_namespaced || self.cluster.as_ref().is_none_or(|cluster| cluster.covers(&request.namespace))
+    /// Returns whether `namespace` and its objects were read from the cluster. It is empty for a cluster-scoped object.
+    fn is_read(&self, namespace: &str) -> bool {
+        self.cluster.as_ref().is_none_or(|cluster| cluster.covers(namespace))
     }
+}
+
+/// Returns the namespace of the object in a request; empty for a cluster-scoped object.
+fn namespace(request: &Request, server: &ApiServer) -> String {
+    let is_namespaced = server.resource(&request.resource).is_some_and(|served| served.namespaced);
+    if is_namespaced { request.namespace.clone() } else { String::new() }
 }
 
 impl Review {
@@ -113,11 +121,18 @@ impl Review {
         };
 
         let planned = request::plan(&self, under_review, &old, chain.server())?;
-        let several = planned.len() > 1;
         let (mut reports, mut complete) = (Vec::new(), Vec::new());
-        let mut is_certain = known.cluster.as_ref().is_none_or(PulledCluster::is_complete);
-        for planned in planned {
-            is_certain &= known.is_read(&planned.request, chain.server());
+        let mut definite = Vec::new();
+        // The namespaces of stored objects with a conditional decision; empty for cluster-scoped objects.
+        let mut open: Vec<String> = Vec::new();
+        for mut planned in planned {
+            let namespace = namespace(&planned.request, chain.server());
+            let is_assumed = open.iter().any(|open| open.is_empty() || *open == namespace);
+            if is_assumed {
+                planned.notes.push(ASSUMED.to_owned());
+            }
+            definite.push(!is_assumed && known.is_read(&namespace));
+            let is_stored = !planned.request.dry_run;
             let mut report = self.review(&chain, planned, &known).await?;
             if !self.contents.show_secrets {
                 report.mask_secrets();
@@ -125,22 +140,17 @@ impl Review {
             if html.is_some() {
                 complete.push(report.clone());
             }
-            if !self.contents.explain {
-                report.without_explanation();
-            }
-            if !self.contents.show_reviews {
-                report.without_reviews();
-            }
+            self.hide_details(&mut report);
             if self.output == Output::Text {
                 print(&report::people::text(&report, self.verbose, marks, &places))?;
             }
+            if is_stored && report.verdict() == Verdict::Conditional {
+                open.push(namespace);
+            }
             reports.push(report);
         }
-        match self.output {
-            Output::Text if several => print(&report::people::summary(&reports))?,
-            Output::Text => {}
-            Output::Json => print(&report::json::json(&reports).map_err(Failure::environment)?)?,
-            Output::Yaml => print(&report::json::yaml(&reports)?)?,
+        if let Some(end) = self.end(&reports)? {
+            print(&end)?;
         }
         if let Some(html) = html {
             html.write("admit review", &report::json::json(&complete).map_err(Failure::environment)?)?;
@@ -148,16 +158,36 @@ impl Review {
         if let Some(fleet) = fakes {
             fleet.stop().await;
         }
-        Ok(exit_code(&reports, is_certain))
+        let is_complete = known.cluster.as_ref().is_none_or(PulledCluster::is_complete);
+        Ok(exit_code(reports.iter().map(Report::verdict).zip(definite), is_complete))
+    }
+
+    /// Returns what is printed after all requests: their number by decision, or the document with all reports.
+    fn end(&self, reports: &[Report]) -> Result<Option<String>, Failure> {
+        Ok(match self.output {
+            Output::Text => (reports.len() > 1).then(|| report::people::summary(reports)),
+            Output::Json => Some(report::json::json(reports).map_err(Failure::environment)?),
+            Output::Yaml => Some(report::json::yaml(reports)?),
+        })
+    }
+
+    /// Removes the details of the report that only options show.
+    fn hide_details(&self, report: &mut Report) {
+        if !self.contents.explain {
+            report.without_explanation();
+        }
+        if !self.contents.show_reviews {
+            report.without_reviews();
+        }
     }
 
     /// Sends a request and returns a report about it.
     async fn review(&self, chain: &Chain, planned: Planned, known: &Known) -> Result<Report, Failure> {
         let Planned { place, mut request, before, before_place, mut notes } = planned;
         let served = chain.server().resource(&request.resource);
-        if !known.is_read(&request, chain.server()) {
+        if !known.is_read(&namespace(&request, chain.server())) {
             notes.push(format!(
-                "admit pull did not read the objects in namespace \"{0}\": add -n {0} to its options",
+                "admit pull did not read namespace \"{0}\": run it again with -n {0} in addition to its other options",
                 request.namespace
             ));
         }
@@ -189,11 +219,18 @@ impl Review {
             chain.server().stored(&served.name, namespace, &request.name)
         });
         if known.cluster.is_some()
-            && request.operation == Operation::Update
-            && let (Some(body), Some(old)) = (&mut request.body, &old)
+            && let Some(body) = &mut request.body
         {
-            // Neither the files of the cluster nor the object under review have the version of this server.
-            set(body, &["metadata", "resourceVersion"], at(old, &["metadata", "resourceVersion"]).clone());
+            // The files of a pull do not contain these fields, and an exported object has those of the cluster.
+            for field in ["resourceVersion", "uid"] {
+                if request.operation == Operation::Create {
+                    body.get_mut("metadata")
+                        .and_then(Value::as_object_mut)
+                        .map(|metadata| metadata.remove(field));
+                } else if let Some(old) = &old {
+                    set(body, &["metadata", field], at(old, &["metadata", field]).clone());
+                }
+            }
         }
         let started = Instant::now();
         let sent = chain.send(&request).await.map_err(|error| {
@@ -201,7 +238,7 @@ impl Review {
                 match chain.server().version_of_kind(&kind.kind) {
                     Some(version) => format!(" (did you mean {version}?)"),
                     None if known.cluster.is_some() => {
-                        ": the cluster does not have its CustomResourceDefinition; pass it with --with FILE"
+                        ": the directory of --cluster does not contain its CustomResourceDefinition; pass it with --with FILE"
                             .to_owned()
                     }
                     None => ": pass its CustomResourceDefinition with --with FILE".to_owned(),
@@ -285,9 +322,11 @@ fn is_configuration(object: &Value) -> bool {
 
 /// Adds the objects of `others` that `documents` does not contain.
 fn add_missing(documents: &mut Vec<Document>, others: Vec<Document>) {
-    let id =
-        |object: &Value| [&["kind"][..], &["metadata", "name"]].map(|path| text(object, path).to_owned());
-    let known: Vec<[String; 2]> = documents.iter().map(|it| id(&it.object)).collect();
+    let id = |object: &Value| {
+        [&["kind"][..], &["metadata", "namespace"], &["metadata", "name"]]
+            .map(|path| text(object, path).to_owned())
+    };
+    let known: Vec<[String; 3]> = documents.iter().map(|it| id(&it.object)).collect();
     documents.extend(others.into_iter().filter(|document| !known.contains(&id(&document.object))));
 }
 
@@ -300,8 +339,7 @@ fn add_cluster(
     let (webhooks, others): (Vec<_>, Vec<_>) =
         documents.into_iter().partition(|it| is_configuration(&it.object));
     add_missing(configurations, webhooks);
-    // The last object with a name is kept.
-    existing.splice(0..0, others);
+    add_missing(existing, others);
     pulled
 }
 
@@ -347,16 +385,21 @@ fn refused(place: &documents::DocumentLocation, status: &harness::status::Status
     if status.code == 501 { Failure::unsupported(failure) } else { failure }
 }
 
-/// Returns the exit status. The decisions are not certain if a part of the cluster was not read.
-fn exit_code(reports: &[Report], is_certain: bool) -> ExitCode {
-    let any = |verdict: Verdict| reports.iter().any(|report| report.verdict() == verdict);
+/// Returns the exit status for the verdicts, each with whether it is definite: it does not assume the outcome of an earlier
+/// request, and its namespace was read. The decisions are not certain if a part of the cluster was not read.
+fn exit_code(verdicts: impl Iterator<Item = (Verdict, bool)>, is_complete: bool) -> ExitCode {
+    let verdicts: Vec<(Verdict, bool)> = verdicts.collect();
+    let any = |verdict: Verdict| verdicts.contains(&(verdict, true));
     if any(Verdict::Denied) {
         ExitCode::Failed
     } else if any(Verdict::Undecided) {
         ExitCode::Environment
     } else if any(Verdict::Unsupported) {
         ExitCode::Unsupported
-    } else if any(Verdict::Conditional) || !is_certain {
+    } else if any(Verdict::Conditional)
+        || !is_complete
+        || verdicts.iter().any(|(_, is_definite)| !is_definite)
+    {
         ExitCode::NotChecked
     } else {
         ExitCode::Ok

@@ -197,8 +197,9 @@ fn conversion_failure(error: CallError, object: &Value) -> ConversionFailure {
             ConversionFailure::OnlyHere(Unsupported { what }.into())
         }
         CallError::NotCalled => {
-            let what =
-                format!("conversions of {from} by a webhook that is not called (--service sets its address)");
+            let what = format!(
+                "conversions of {from} by a webhook that --cluster does not call (pass --service, or its CustomResourceDefinition with another URL in --with)"
+            );
             ConversionFailure::OnlyHere(Unsupported { what }.into())
         }
         CallError::TooManyRequests => ConversionFailure::OnlyHere(ConversionError::TooManyRequests),

@@ -40,8 +40,19 @@ fn namespace_that_was_not_pulled_is_noted() {
     let files = cluster(&marker, &[]);
     let said = files.review("--cluster c -f pod.yaml");
     assert_eq!((said.status, said.stderr.as_str()), (6, ""), "{}", said.stdout);
-    let expected = "\nnote: admit pull did not read the objects in namespace \"default\": add -n default to its options\n";
+    let expected = "\nnote: admit pull did not read namespace \"default\": run it again with -n default in addition to its other options\n";
     assert!(said.stdout.contains(expected), "{}", said.stdout);
+}
+
+#[test]
+fn rejection_in_a_namespace_that_was_not_read_is_not_certain() {
+    let of_namespaces = incomplete().replace("priorityclasses.scheduling.k8s.io", "namespaces");
+    for marker in [of_namespaces, MARKER.replace("unread:", "namespaces: [default]\nunread:")] {
+        let said = cluster(&marker, &[]).review("--cluster c -f pods.yaml");
+        assert!(said.stdout.contains("namespaces \"shop\" not found"), "{}", said.stdout);
+        assert!(said.stdout.contains("run it again with -n shop"), "{}", said.stdout);
+        assert_eq!(said.status, 6, "{}", said.stdout);
+    }
 }
 
 #[test]

@@ -139,15 +139,15 @@ fn webhooks_of_the_cluster_are_not_called_and_the_decision_depends_on_them() {
         files.review("--cluster c -f pod.yaml").check(
             6,
             &expect![[r#"
-                warning: allowed, unless one of these webhooks rejects it: inject.example.com, check.example.com
+                warning: allowed, unless one of these webhooks rejects the request or changes the object: inject.example.com, check.example.com
                  --> c/cluster/objects.yaml:10
                  --> c/cluster/objects.yaml:21
                   = request: CREATE Pod default/web (pod.yaml:1)
-                  = note: inject.example.com could also change the object, and policies and later webhooks would see
-                          the change
-                  = why: a review with --cluster does not connect to webhooks of the cluster
+                  = note: a policy or a later webhook could reject the changed object
+                  = why: with --cluster, admit calls a webhook of the cluster only if you pass its address
                   = help: to call the webhooks, start them on this machine and add --service demo/hook=HOST:PORT;
-                          for a webhook with a URL, pass a configuration with a URL of this machine to -c
+                          for a webhook with a URL, pass -c a copy of its configuration, with the same name, whose
+                          URL points to this machine
 
                 Webhooks
                   mutating, first round
@@ -256,8 +256,8 @@ fn denial_is_definite_unless_an_unknown_webhook_could_have_changed_the_object() 
               = request: CREATE Pod default/web (pod.yaml:1)
               = message: pods "web" is forbidden: ValidatingAdmissionPolicy 'team' with binding 'team' denied
                          request: a team label is required
-              = note: the API server decides about the object that hook.example.com would return
-              = why: a review with --cluster does not connect to webhooks of the cluster
+              = note: hook.example.com could change the object so that the API server allows it
+              = why: with --cluster, admit calls a webhook of the cluster only if you pass its address
               = help: to call the webhook, start it on this machine and add --service demo/hook=HOST:PORT
 
             Webhooks
@@ -394,7 +394,7 @@ spec:
     let said = files.review("--cluster c -f w.yaml");
     unwanted.check();
     assert_eq!((said.status, said.stderr.as_str()), (5, ""), "{}", said.stdout);
-    assert!(said.stdout.contains("by a webhook that is not called"), "{}", said.stdout);
+    assert!(said.stdout.contains("by a webhook that --cluster does not call"), "{}", said.stdout);
 }
 
 #[test]
@@ -418,4 +418,45 @@ fn list_of_a_record_shows_the_webhooks_that_were_not_called() {
         "{}",
         said.stdout
     );
+}
+
+#[test]
+fn decision_after_a_conditional_one_is_not_certain() {
+    let namespaces = Webhook {
+        kind: "Mutating",
+        name: "hook",
+        client_config: "{service: {namespace: demo, name: hook}}",
+        failure_policy: "Fail",
+    };
+    let configuration = namespaces.configuration().replace("[pods]", "[namespaces]");
+    let policy = POLICY.replace("[pods]", "[namespaces]");
+    let files = cluster(MARKER, &[&policy, &configuration]);
+    let shop = "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {a: b}}}";
+    std::fs::write(files.path("shop.yaml"), shop).unwrap();
+    let note =
+        "note: this decision assumes that webhooks with unknown responses allowed the earlier requests";
+    let said = files.review("--cluster c -f shop.yaml pods.yaml");
+    assert_eq!(said.stdout.matches(note).count(), 2, "{}", said.stdout);
+    assert!(said.stdout.contains("namespaces \"shop\" not found"), "{}", said.stdout);
+    assert_eq!(said.status, 6, "{}", said.stdout);
+    // A dry run stores nothing, whatever the webhook responds.
+    let said = files.review("--cluster c -f shop.yaml pods.yaml --dry-run=server");
+    assert_eq!((said.status, said.stdout.matches(note).count()), (1, 0), "{}", said.stdout);
+}
+
+#[test]
+fn object_that_was_exported_from_the_cluster_can_be_reviewed() {
+    let limits =
+        "{apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: default}, spec: {limits: []}}\n";
+    let files = cluster(MARKER, &[limits]);
+    let of_cluster = "uid: 0d4a0c3e-9f2b-4a7e-8c1d-1a2b3c4d5e6f, resourceVersion: '7'";
+    for (name, operation) in [("l", "replaced"), ("new", "created")] {
+        let exported =
+            limits.replace("{name: l,", &format!("{{name: {name}, labels: {{a: b}}, {of_cluster},"));
+        std::fs::write(files.path("exported.yaml"), exported).unwrap();
+        let said = files.review("--cluster c -f exported.yaml");
+        let expected = format!("limitrange/{name} {operation}\n");
+        assert!(said.stdout.starts_with(&expected), "{}", said.stdout);
+        assert_eq!(said.status, 0, "{}", said.stdout);
+    }
 }
