@@ -37,7 +37,7 @@ const checks = {
     await text(page.locator(".verdict"), /Depends on webhooks with unknown responses/);
     const facts = page.locator(".facts");
     await text(facts, /0 calls of 0 webhooks/);
-    await text(facts, /Response unknown: \S+ could reject the request, or change the object/);
+    await text(facts, /Response unknown: \S+ could reject the request or change the object/);
     await text(facts, /If these webhooks allow the request and do not change the object: pod\/web created/);
     await text(facts, /Not read from the cluster: limitranges: the limits of Pods/);
     await text(page.locator(".timeline"), /response unknown/);
