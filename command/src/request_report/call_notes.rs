@@ -6,7 +6,7 @@ use harness::server::{ApiServer, UnknownField};
 use harness::verify::failed_call::{self, failed_status};
 use harness::verify::is_timeout;
 use harness::verify::patch_advice::patch_advice;
-use harness::verify::similar_name::most_similar;
+use harness::verify::similar_name::{most_similar, suggestion};
 use output::one_line;
 use serde_json::Value;
 
@@ -171,8 +171,7 @@ fn dropped_fields(called: &Called, server: &ApiServer) -> Vec<String> {
 }
 
 fn dropped_field(field: &UnknownField, kind: &str) -> String {
-    let similar = most_similar(field.name(), field.known.iter().map(String::as_str));
-    let similar = similar.map(|name| format!(" (did you mean {name}?)")).unwrap_or_default();
+    let similar = suggestion(most_similar(field.name(), field.known.iter().map(String::as_str)));
     let path = cut(&field.path, MAX_PATH);
     format!("{path} is not a field of {kind}: the API server drops it{similar}")
 }

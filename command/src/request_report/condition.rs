@@ -133,8 +133,7 @@ pub(super) fn diagnostic(report: &Report, places: &WebhookPlaces) -> Option<Diag
     let changing = names(condition.webhooks.iter().filter(|webhook| webhook.could_change));
     if condition.verdict == Verdict::Admitted {
         if !changing.is_empty() {
-            let note = "a policy or a later webhook could reject the changed object";
-            shown.note("note", note);
+            shown.note("note", "a policy or a later webhook could reject the changed object");
         }
     } else {
         shown.note("message", rejection::message(report));

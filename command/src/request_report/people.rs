@@ -16,6 +16,7 @@ use super::webhooks::{CallReport, ConditionReport, Outcome, Skipped, WebhookRepo
 use super::{Report, condition, conversions, invalid_object, policies};
 use crate::screen::Marks;
 use crate::style::{BAD, FAINT, GOOD, NOT_DONE, brief};
+use crate::unknown_fields::unknown_field;
 use crate::yaml_types;
 
 /// Formats the report of a request: the decision, the calls, and their changes.
@@ -37,8 +38,9 @@ pub(crate) fn text(report: &Report, verbose: bool, marks: Marks, places: &Webhoo
     }
     for warning in &report.warnings {
         let _ = writeln!(text, "{NOT_DONE}Warning:{NOT_DONE:#} {}", OneLine(warning));
-        let unknown = warning.strip_prefix("unknown field \"").and_then(|rest| rest.strip_suffix('"'));
-        if let Some(similar) = unknown.and_then(|path| similar_field(&report.request.kind, path)) {
+        if let Some(similar) =
+            unknown_field(warning).and_then(|path| similar_field(&report.request.kind, path))
+        {
             let _ = writeln!(text, "  {FAINT}= help:{FAINT:#} did you mean {similar}?");
         }
     }

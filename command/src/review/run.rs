@@ -224,9 +224,9 @@ impl Review {
             // The files of a pull do not contain these fields, and an exported object has those of the cluster.
             for field in ["resourceVersion", "uid"] {
                 if request.operation == Operation::Create {
-                    body.get_mut("metadata")
-                        .and_then(Value::as_object_mut)
-                        .map(|metadata| metadata.remove(field));
+                    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+                        metadata.remove(field);
+                    }
                 } else if let Some(old) = &old {
                     set(body, &["metadata", field], at(old, &["metadata", field]).clone());
                 }

@@ -1,13 +1,14 @@
 //! Explains why the server rejected an object as invalid: unknown fields, and fields that a webhook set.
 
 use harness::json::at;
-use harness::verify::similar_name::most_similar;
+use harness::verify::similar_name::{most_similar, suggestion};
 use http::StatusCode;
 use serde_json::Value;
 
 use super::api::Answer;
 use super::world::World;
 use crate::target::RecordedCall;
+use crate::unknown_fields::unknown_field;
 
 /// Names the unknown fields of an invalid object, each with the invalid field whose name is similar.
 pub(super) fn unknown_fields(answer: &Answer) -> Option<String> {
@@ -16,10 +17,7 @@ pub(super) fn unknown_fields(answer: &Answer) -> Option<String> {
         let field = unknown_field(warning)?;
         let (parent, name) = split(field);
         let names = invalid.iter().map(|field| split(field)).filter(|(other, _)| *other == parent);
-        Some(match most_similar(name, names.map(|(_, name)| name)) {
-            Some(similar) => format!("{field} (did you mean {similar}?)"),
-            None => field.to_owned(),
-        })
+        Some(format!("{field}{}", suggestion(most_similar(name, names.map(|(_, name)| name)))))
     });
     let unknown: Vec<String> = unknown.collect();
     let noun = if unknown.len() == 1 { "field" } else { "fields" };
@@ -42,16 +40,10 @@ pub(super) fn ignored_fields(answer: &Answer, sent: Option<&Value>) -> Vec<Strin
         let own = sent.map(members).unwrap_or_default();
         let stored = members(&answer.body);
         let added = stored.iter().filter(|name| !own.contains(name)).map(String::as_str);
-        let similar = most_similar(name, added).map(|similar| format!(" (did you mean {similar}?)"));
-        format!("unknown field \"{field}\"{}", similar.unwrap_or_default())
+        format!("unknown field \"{field}\"{}", suggestion(most_similar(name, added)))
     };
     let unknown = answer.warnings.iter().filter_map(|warning| unknown_field(warning));
     unknown.filter(|_| answer.is_success()).map(warning).collect()
-}
-
-/// Returns the path of the field in a warning about an unknown field.
-fn unknown_field(warning: &str) -> Option<&str> {
-    warning.strip_prefix("unknown field \"")?.strip_suffix('"')
 }
 
 impl World {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 use crate::policies::{Policies, PolicyObject};
-use crate::similar_name::most_similar;
+use crate::similar_name::{most_similar, suggestion};
 
 pub(super) const CHECK: Check = Check {
     id: "L12",
@@ -65,8 +65,8 @@ fn binding(object: &PolicyObject, policies: &Policies, manifests: &Manifests<'_>
             format!("{name} is a {other}: a {} is only for a {kind}", object.kind())
         } else {
             let names = policies.objects.iter().filter(|other| other.kind() == kind).map(PolicyObject::name);
-            let similar = most_similar(name, names).map(|similar| format!(" (did you mean {similar}?)"));
-            format!("the files do not contain a {kind} named {name}{}", similar.unwrap_or_default())
+            let suggestion = suggestion(most_similar(name, names));
+            format!("the files do not contain a {kind} named {name}{suggestion}")
         };
         let violation = Violation::new("no policy", message).with_severity(severity);
         return Some(violation.at("spec.policyName"));

@@ -15,7 +15,7 @@ use super::undefined_fields::MatchedTypes;
 use crate::check::{Severity, Violation};
 use crate::corpus;
 use crate::shape;
-use crate::similar_name::most_similar;
+use crate::similar_name::{most_similar, suggestion};
 use crate::stored::update;
 use crate::subject::{Subject, consequence};
 
@@ -90,8 +90,8 @@ pub fn unknown_metadata_field(text: &str, key: &str) -> Option<String> {
     if !reads(text, "metadata", key) || fields.contains(&key) {
         return None;
     }
-    let similar = most_similar(key, fields).map(|similar| format!(" (did you mean {similar}?)"));
-    Some(format!("metadata does not have a field {key}{}", similar.unwrap_or_default()))
+    let suggestion = suggestion(most_similar(key, fields));
+    Some(format!("metadata does not have a field {key}{suggestion}"))
 }
 
 /// Returns the key that an expression read and that the value does not have, if that is the error of the expression.

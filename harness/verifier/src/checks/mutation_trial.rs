@@ -12,7 +12,7 @@ use super::match_conditions::CORRECT_NAME;
 use super::policy_examples::{example_requests, mutated, without_params};
 use crate::check::Severity;
 use crate::policies::{MutationTrial, Parsed, PolicyObject};
-use crate::similar_name::similar_field;
+use crate::similar_name::{similar_field, suggestion};
 use crate::violation::Violation;
 
 /// The parts of kube-apiserver's error messages that a finding is about.
@@ -82,8 +82,7 @@ fn failing(
         // The error has a line for each wrong type name.
         let error =
             &if error.contains(errors::TYPE_NAME) { error.replace('\n', "; ") } else { error.clone() };
-        let similar = similar_to_undeclared(&request.kind, error);
-        let similar = similar.map(|similar| format!(" (did you mean {similar}?)")).unwrap_or_default();
+        let similar = suggestion(similar_to_undeclared(&request.kind, error));
         let message = format!(
             "on {} of {}: {error}{similar}; {follows}",
             request.operation,
