@@ -148,7 +148,7 @@ impl Verdict {
 
 /// Returns whether the webhook of a call could change the object of a request with this operation.
 ///
-/// The API server rejects a deletion if a webhook patches it, because there is no object to change.
+/// The API server rejects a deletion if a webhook patches it, because a deletion has no object to change.
 pub fn could_change(operation: Operation, called: &Called) -> bool {
     called.phase == Phase::Mutating && operation != Operation::Delete
 }

@@ -287,8 +287,8 @@ impl Search {
 }
 
 impl SearchResult {
-    /// Counts the results of the comparisons of a situation, of which all but the last differ. Returns the documents if
-    /// the situation should be shown.
+    /// Counts a situation by its comparisons: only the last one can agree. Returns the documents if the situation should be
+    /// shown.
     ///
     /// A situation that agrees at last is flaky, but only if admit had the same result each time.
     fn note(&mut self, name: &str, looks: Vec<Look>, tell: &(dyn Fn(&str) + Sync)) -> Option<Box<Documents>> {

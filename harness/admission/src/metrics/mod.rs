@@ -223,7 +223,7 @@ impl Metrics {
                 (i32::from(failure.code), true, Some("calling_webhook_error"))
             }
             CallResult::ServerError { .. } => (0, true, Some("apiserver_internal_error")),
-            // There was no call.
+            // The webhook was not called.
             CallResult::Unknown => return,
         };
         let code = code.min(600).to_string();
