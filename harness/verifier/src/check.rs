@@ -11,6 +11,9 @@ use super::subject::Subject;
 pub use super::violation::{ConversionObservations, Defect, Observed, Severity, Skipped, Violation};
 use super::webhook_probe::{ConfigurationSet, WebhookProbe};
 
+/// The advice of a check whose findings say in their message what to correct. The text of a finding leaves it out.
+pub const CORRECT_AS_THE_MESSAGE_SAYS: &str = "Correct the field that the message names.";
+
 /// A check: an assertion, the reason for it, and the probe that tests it.
 #[derive(Debug)]
 pub struct Check {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use harness::verify::check::CORRECT_AS_THE_MESSAGE_SAYS;
 use harness::verify::{Audience, Severity};
 use output::OneLine;
 
@@ -159,7 +160,9 @@ fn diagnostic(same: &[&Finding], explained: &mut BTreeSet<&'static str>) -> Opti
     if explained.insert(first.check) {
         shown.note("why", first.why);
     }
-    shown.note("help", &*first.help);
+    if first.help != CORRECT_AS_THE_MESSAGE_SAYS {
+        shown.note("help", &*first.help);
+    }
     shown.note("docs", format!("admit lint --explain {}", first.check));
     Some(shown)
 }

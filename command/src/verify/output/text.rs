@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use harness::verify::check::CORRECT_AS_THE_MESSAGE_SAYS;
 use harness::verify::report::{CheckReport, Finding, Remark, Report, TOGETHER, Tally};
 use harness::verify::{Severity, checks};
 use output::{OneLine, one_line};
@@ -186,8 +187,9 @@ fn finding(report: &Report, check: &CheckReport, finding: &Finding, explains: bo
     } else if let Some(why) = &finding.why {
         shown.note("why", why);
     }
-    if !check.help_of(finding).is_empty() {
-        shown.note("help", check.help_of(finding));
+    let help = check.help_of(finding);
+    if !help.is_empty() && help != CORRECT_AS_THE_MESSAGE_SAYS {
+        shown.note("help", help);
     }
     shown.note("docs", format!("admit verify --explain {}", check.id));
     if let Some(proof) = &finding.proof {

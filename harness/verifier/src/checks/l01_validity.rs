@@ -7,7 +7,9 @@ use kubernetes_types::json::set;
 use serde_json::Value;
 
 use super::l07_ca_bundle::{is_injected, is_placeholder};
-use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
+use crate::check::{
+    Audience, CORRECT_AS_THE_MESSAGE_SAYS, Check, Defect, Probe, Repeatability, Severity, Violation,
+};
 use crate::manifests::Manifests;
 use crate::wrong_type;
 
@@ -17,7 +19,7 @@ pub(super) const CHECK: Check = Check {
     severity: Severity::Error,
     why: "A configuration that the API server rejects is never stored, so the webhook is not called, or an \
           older configuration stays in effect. The message is the API server's own.",
-    help: "Correct the field that the message names.",
+    help: CORRECT_AS_THE_MESSAGE_SAYS,
     source: "kubernetes pkg/apis/admissionregistration/validation/validation.go; apiserver \
              pkg/endpoints/handlers/create.go",
     audience: Audience::All,

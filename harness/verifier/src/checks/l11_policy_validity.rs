@@ -2,7 +2,9 @@
 
 use kubernetes_types::status::StatusCause;
 
-use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
+use crate::check::{
+    Audience, CORRECT_AS_THE_MESSAGE_SAYS, Check, Defect, Probe, Repeatability, Severity, Violation,
+};
 use crate::manifests::Manifests;
 use crate::operand_types;
 use crate::policies::PolicyObject;
@@ -15,7 +17,7 @@ pub(super) const CHECK: Check = Check {
     why: "A policy or binding that the API server rejects is never stored, so requests are not checked, or an \
           older version stays in effect. Policies with expressions that do not compile are rejected. The message \
           is the API server's own.",
-    help: "Correct the field that the message names.",
+    help: CORRECT_AS_THE_MESSAGE_SAYS,
     source: "kubernetes pkg/apis/admissionregistration/validation/validation.go",
     audience: Audience::Policies,
     repeatability: Repeatability::Same,

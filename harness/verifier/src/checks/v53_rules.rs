@@ -6,7 +6,10 @@ use kubernetes_admission::config::{FailurePolicy, MatchPolicy, Rule, Scope, Webh
 use kubernetes_api_server::{ClusterFixture, ServedResource, is_connection};
 use kubernetes_types::selector::{Labels, Selector};
 
-use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
+use crate::check::{
+    Audience, CORRECT_AS_THE_MESSAGE_SAYS, Check, Observed, Probe, Repeatability, Severity, Skipped,
+    Violation,
+};
 use crate::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
@@ -18,7 +21,7 @@ pub(super) const CHECK: Check = Check {
           expected. The bodies of scale, eviction, binding, token, and of connections do not have labels \
           that a selector could match. A rule that never matches gives no error: the webhook is just not \
           called.",
-    help: "Correct the rule or selector as the message says.",
+    help: CORRECT_AS_THE_MESSAGE_SAYS,
     source: "kubernetes admissionregistration/v1 types.go, RuleWithOperations; apiserver \
              pkg/admission/plugin/webhook/predicates/{rules/rules.go,object/matcher.go}; \
              kubernetes/kubernetes#132287",

@@ -18,7 +18,10 @@ use super::l04_served::operation;
 use super::match_conditions::{
     CORRECT_NAME, SELECT_NAMESPACES, missing_key, reads_namespace_object, undefined, unguarded, unknown_field,
 };
-use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
+use crate::check::{
+    Audience, CORRECT_AS_THE_MESSAGE_SAYS, Check, Observed, Probe, Repeatability, Severity, Skipped,
+    Violation,
+};
 use crate::object_probe::ObjectProbe;
 use crate::operand_types;
 use crate::stored::{delete, update};
@@ -126,7 +129,7 @@ fn refused(subject: &Subject) -> Vec<Violation> {
         } else if field == "expression" {
             "Correct the expression. Its variables are object, oldObject, request, and authorizer."
         } else {
-            "Correct the field that the message names."
+            CORRECT_AS_THE_MESSAGE_SAYS
         };
         let help = advice.map_or_else(|| help.into(), Cow::from);
         Violation::new(format!("rejected {field}"), message).at(at).with_help(help)
