@@ -253,7 +253,11 @@ impl ScenarioRecord {
 
     /// Returns the failure of the last attempt, for reports.
     pub(crate) fn failure(&self) -> ScenarioFailure<'_> {
-        let attempt = self.attempts.last();
+        self.failure_of(self.attempts.last())
+    }
+
+    /// Returns the failure of `attempt`, for reports.
+    pub(crate) fn failure_of<'a>(&'a self, attempt: Option<&'a Attempt>) -> ScenarioFailure<'a> {
         let failed = attempt.and_then(|attempt| self.failed_step(attempt));
         let message = failed.map(|(_, message)| message).or_else(|| attempt?.trouble.as_deref());
         let is_new = |note: &&Note| message.is_none_or(|message| !repeats(message, note));

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
 
 use crate::Failure;
-use crate::run::record::{Attempt, Outcome, Record, ScenarioRecord, StepOutcome, StepRecord};
+use crate::narrator::NoteKind;
+use crate::run::record::{Attempt, Outcome, Record, ScenarioRecord, StepOutcome};
+use crate::steps::{HELP, NOTE};
 
 /// Returns the report as XML. A scenario that failed before it passed is a passed case with flaky failures.
 pub(super) fn document(record: &Record) -> Result<String, Failure> {
@@ -77,25 +79,23 @@ fn rerun(scenario: &ScenarioRecord, attempt: &Attempt) -> TestRerun {
     rerun
 }
 
-/// Returns the failed step, and its location with the message.
+/// Returns the failed step, and its location with the message, the notes that can explain the failure, and the document.
 fn failure(scenario: &ScenarioRecord, attempt: &Attempt) -> (String, String) {
     let planned = &scenario.planned;
-    let message = attempt.steps.iter().find_map(StepRecord::message).unwrap_or_default();
-    match scenario.failed_step(attempt) {
-        Some((step, _)) => (
-            format!("{} {}", step.keyword, step.text),
-            format!("{}:{}\n{message}", planned.key.path, step.line),
-        ),
-        None => (
-            planned.name.clone(),
-            format!(
-                "{}:{}\n{}",
-                planned.key.path,
-                planned.key.line,
-                attempt.trouble.as_deref().unwrap_or_default()
-            ),
-        ),
+    let failure = scenario.failure_of(Some(attempt));
+    let mut text = format!("{}:{}\n{}", planned.key.path, failure.line, failure.message.unwrap_or_default());
+    for note in failure.notes {
+        let prefix = if note.kind == NoteKind::Help { HELP } else { NOTE };
+        let _ = write!(text, "\n{prefix}{}", note.text);
     }
+    for document in failure.documents {
+        let _ = write!(text, "\n{}", document.text);
+    }
+    let sentence = match failure.step {
+        Some(step) => format!("{} {}", step.keyword, step.text),
+        None => planned.name.clone(),
+    };
+    (sentence, text)
 }
 
 /// Returns the steps of an attempt and their notes in the format of the terminal output.
