@@ -50,6 +50,7 @@ pub mod testing;
 mod tls_advice;
 mod unbound_policies;
 mod unknown_fields;
+mod unmatched_rules;
 mod v1beta1;
 mod verdict;
 mod verify;

@@ -240,6 +240,38 @@ fn a_webhook_that_is_not_called_says_why() {
 }
 
 #[test]
+fn resource_of_a_rule_that_is_misspelled_is_pointed_out() {
+    let configuration = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: policy}
+webhooks:
+- name: policy.example.com
+  clientConfig: {url: 'https://127.0.0.1:1/'}
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  rules:
+  - {apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pod]}
+  - {apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [services]}
+";
+    let files = files([("pod.yaml", POD), ("webhooks.yaml", configuration)]);
+    let output = files.review("-f pod.yaml -c webhooks.yaml --explain");
+    output.check(0, &expect![[r#"
+        pod/web created
+
+        Webhooks
+          validating
+            -  policy.example.com  not called: none of its rules matches the request
+                rules[0].resources has ["pod"], the request "pods" (is the resource name misspelled?)
+                rules[1].resources has ["services"], the request "pods"
+
+        Object
+          11 changes by defaults, 3 changes by plugins, 6 changes by the server (-v shows them)
+
+    "#]]);
+}
+
+#[test]
 fn conditions_are_shown_with_their_values_and_costs() {
     let fakes = fakes(&[
         "name: asked, type: validating, behavior: allow, matchConditions: [{name: web, expression: \"object.metadata.labels.app == 'web'\"}]",

@@ -12,22 +12,24 @@ use serde_json::Value;
 
 use super::steps::policy_changes;
 use super::{patched, shown};
+use crate::unmatched_rules::unmatched_rules;
 
 /// The attributes of a request that determine whether webhooks match.
 #[derive(Debug)]
-pub(super) struct Facts {
+pub(super) struct Facts<'a> {
+    server: &'a ApiServer,
     attributes: Attributes,
     namespace: Option<Arc<Value>>,
     /// The object at each event in the record.
     objects: Vec<Option<Arc<Value>>>,
 }
 
-impl Facts {
+impl<'a> Facts<'a> {
     pub(super) fn new(
         request: &Request,
         resource: &ServedResource,
         sent: &Sent,
-        server: &ApiServer,
+        server: &'a ApiServer,
         old: Option<Arc<Value>>,
     ) -> Self {
         let is_namespace = resource.name.group_resource() == "namespaces";
@@ -38,6 +40,7 @@ impl Facts {
         };
         let namespaces = GroupVersionResource::new("", "v1", "namespaces");
         Self {
+            server,
             namespace: server.stored(&namespaces, "", &namespace),
             attributes: Attributes {
                 operation: request.operation,
@@ -57,9 +60,10 @@ impl Facts {
     }
 
     /// Creates the facts about a request that was not sent, whose object is the same at each of `events` events.
-    pub(super) fn of_attributes(attributes: Attributes, server: &ApiServer, events: usize) -> Self {
+    pub(super) fn of_attributes(attributes: Attributes, server: &'a ApiServer, events: usize) -> Self {
         let namespaces = GroupVersionResource::new("", "v1", "namespaces");
         Self {
+            server,
             namespace: server.stored(&namespaces, "", &attributes.namespace),
             objects: vec![attributes.object.clone().map(Arc::new); events],
             attributes,
@@ -78,10 +82,11 @@ impl Facts {
         let attributes =
             Attributes { object: object.map(|object| (*object).clone()), ..self.attributes.clone() };
         let namespace = self.namespace.as_deref();
-        (
-            matching::explain(webhook, &attributes, namespace, mismatch),
-            matching::explain_further(webhook, &attributes, namespace, mismatch),
-        )
+        let compared = match mismatch {
+            Mismatch::Rules => unmatched_rules(webhook, &attributes, self.server).collect(),
+            _ => matching::explain(webhook, &attributes, namespace, mismatch),
+        };
+        (compared, matching::explain_further(webhook, &attributes, namespace, mismatch))
     }
 }
 

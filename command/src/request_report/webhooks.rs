@@ -273,7 +273,7 @@ impl Webhooks {
     pub(super) fn reports(
         &self,
         record: &Record,
-        facts: Option<&Facts>,
+        facts: Option<&Facts<'_>>,
         explain: bool,
     ) -> Vec<WebhookReport> {
         self.all.iter().map(|(phase, webhook)| report(*phase, webhook, record, facts, explain)).collect()
@@ -328,7 +328,7 @@ fn report(
     phase: Phase,
     webhook: &Webhook,
     record: &Record,
-    facts: Option<&Facts>,
+    facts: Option<&Facts<'_>>,
     explain: bool,
 ) -> WebhookReport {
     let mut called = false;

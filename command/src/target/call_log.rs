@@ -6,11 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
 use harness::attributes::{Attributes, GroupVersionKind};
-use harness::config::{ReinvocationPolicy, Rule, Webhook, WebhookId};
+use harness::config::{ReinvocationPolicy, Webhook, WebhookId};
 use harness::event::{CallResult, Called, Conditions, Event, Mismatch, Phase, Round};
-use harness::matching;
 use harness::server::ObservedRequest;
-use harness::verify::similar_name::most_similar;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -18,6 +16,7 @@ use crate::delivery::Delivery;
 use crate::policy_outcome::{PolicyResult, policy_results};
 use crate::request_report::{call_notes, error_body, response_hint};
 use crate::skip_reason::{match_failure, skip_reason};
+use crate::unmatched_rules::unmatched_rules;
 
 /// The recorded calls to webhooks. Only admit's API server records them.
 #[derive(Debug)]
@@ -224,18 +223,8 @@ fn rule_mismatches(
     attributes: &Attributes,
 ) -> Option<String> {
     let (_, webhook) = request.webhooks.iter().find(|(of, webhook)| *of == phase && *webhook.id == *id)?;
-    let mut unmatched = matching::unmatched_rules(webhook, attributes);
-    let resource = &request.resource.resource;
-    // A rule with another resource is not misspelled.
-    let is_unknown = |name: &&str| !request.server.serves_in_any_group(name);
-    let describe = |(index, rule, mismatch): (usize, &Rule, String)| {
-        let unknown = rule.resources.iter().map(String::as_str).filter(is_unknown);
-        let is_misspelled =
-            mismatch.starts_with("resources has ") && most_similar(resource, unknown).is_some();
-        let suggestion = if is_misspelled { " (is the resource name misspelled?)" } else { "" };
-        format!("rules[{index}].{mismatch}{suggestion}")
-    };
-    let mut rules: Vec<String> = unmatched.by_ref().take(MAX_RULES).map(describe).collect();
+    let mut unmatched = unmatched_rules(webhook, attributes, &request.server);
+    let mut rules: Vec<String> = unmatched.by_ref().take(MAX_RULES).collect();
     let more = unmatched.count();
     if more > 0 {
         rules.push(format!("and {more} more"));
