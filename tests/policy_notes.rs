@@ -271,6 +271,33 @@ Feature: A denial
 }
 
 #[test]
+fn code_of_a_denial_without_a_code_is_explained() {
+    let feature = |expected: &str| {
+        format!(
+            r#"
+Feature: A denial
+  Scenario: No code
+    Given a validating webhook "policy" for pods
+    And "policy" behaves like this:
+      """yaml
+      deny: {{message: no}}
+      """
+    When a pod is created
+    Then the request is rejected with {expected}
+"#
+        )
+    };
+    for expected in ["403", "403 Forbidden"] {
+        let found = run(&feature(expected));
+        let help = "help: kube-apiserver responds with 400 if the webhook's response has no `status.code` of at least 400: \
+                    return `status: {code: 403}`, or expect 400";
+        assert!(found.contains(help), "{found}");
+    }
+    let found = run(&feature("400 Forbidden"));
+    assert!(!found.contains("at least 400"), "{found}");
+}
+
+#[test]
 fn review_reports_what_each_policy_did() {
     let folder = tempfile::tempdir().expect("a folder");
     let write =

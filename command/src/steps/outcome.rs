@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use cucumber::then;
 use gherkin::Step;
 use harness::secrets::Masker;
-use http::Method;
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::api::{self, Answer};
@@ -159,7 +159,21 @@ fn is_rejected(world: &mut World, code: u16) -> Outcome {
         world.suspect_failed_policies();
         return Ok(());
     }
-    Err(StepFailure::new(format!("expected {code}, found {}", world.decision())))
+    let failure = StepFailure::new(format!("expected {code}, found {}", world.decision()));
+    Err(failure.with_help(without_code(rejection).then(|| missing_code(code))))
+}
+
+/// Returns whether the rejection has the code of a webhook's response without `status.code`.
+fn without_code(rejection: &Answer) -> bool {
+    let is_denial = rejection.message().contains(" denied the request");
+    rejection.code == StatusCode::BAD_REQUEST && rejection.reason().is_empty() && is_denial
+}
+
+fn missing_code(code: u16) -> String {
+    format!(
+        "kube-apiserver responds with 400 if the webhook's response has no `status.code` of at least 400: return \
+         `status: {{code: {code}}}`, or expect 400"
+    )
 }
 
 #[then(expr = "the request is rejected with {int} {word}")]
@@ -170,6 +184,9 @@ fn is_rejected_with(world: &mut World, code: u16, reason: String) -> Outcome {
         return Ok(());
     }
     let failure = StepFailure::new(format!("expected {code} {reason}, found {}", world.decision()));
+    if without_code(rejection) && code != 400 {
+        return Err(failure.with_help(Some(missing_code(code))));
+    }
     let is_code = rejection.code.as_u16() == code;
     Err(failure.with_help((is_code && rejection.reason().is_empty()).then(|| {
         format!(

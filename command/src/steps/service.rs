@@ -146,8 +146,11 @@ impl World {
         let message = answer.message();
         let prefix = format!("{}.", self.names.id());
         let is_about_loaded = self.skips.iter().any(|skip| skip.has_failed) || is_own(message);
+        // The message does not name the webhook. A server that records calls has a better hint.
+        let is_about_patch = self.own_calls.is_none() && message.contains(" operation does not apply: ");
         // To explain a message takes longer than most requests.
-        let may_be_explained = !answer.is_success() && (is_about_loaded || message.contains(&prefix));
+        let may_be_explained =
+            !answer.is_success() && (is_about_loaded || is_about_patch || message.contains(&prefix));
         let rejection = if may_be_explained { explain_error::advice(message, place) } else { None };
         let policy = rejection.as_ref().and_then(|advice| advice.policy.as_deref());
         let is_by_policy = policy.is_some_and(|policy| policy.starts_with(&prefix));
