@@ -188,3 +188,58 @@ spec: {policyName: no-lates, validationActions: [Deny]}
     );
     assert_eq!(report["policies"][1]["binding"], "everywhere");
 }
+
+#[test]
+fn files_of_c_have_the_params_of_their_policies_and_a_denial_names_the_line_of_the_policy() {
+    let policies = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: limits.example.com}
+spec:
+  group: example.com
+  names: {plural: limits, kind: Limit}
+  scope: Cluster
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {entries: {type: integer}}}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: entries}
+spec:
+  paramKind: {apiVersion: example.com/v1, kind: Limit}
+  matchConstraints:
+    resourceRules: [{operations: [CREATE], apiGroups: [''], apiVersions: [v1], resources: [configmaps]}]
+  validations: [{expression: object.data.size() <= params.entries, message: too many entries}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: all}
+spec: {policyName: entries, validationActions: [Deny], paramRef: {name: none, parameterNotFoundAction: Deny}}
+---
+apiVersion: example.com/v1
+kind: Limit
+metadata: {name: none}
+entries: 0
+";
+    let files = files([("settings.yaml", CONFIG_MAP), ("policies.yaml", policies)]);
+    files.review("-f settings.yaml -c policies.yaml").check(1, &expect![[r#"
+        error: configmaps "settings" is forbidden: ValidatingAdmissionPolicy 'entries' with binding 'all' denied request: too many entries
+         --> policies.yaml:14
+          = policy: entries (binding all)
+          = request: CREATE ConfigMap default/settings (settings.yaml:1)
+          = status: 422 Invalid
+          = why: The request was rejected because the binding has the action Deny. failurePolicy does not
+                 apply to a validation that is false.
+          = help: the policy rejects such requests; change the object, or look for the message in the
+                  validations of the policy
+          = docs: admit explain-error MESSAGE
+
+        Policies
+          validating
+            x  entries (binding all, param none)  denied: too many entries
+
+    "#]]);
+}

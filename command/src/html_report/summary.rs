@@ -8,7 +8,7 @@ use harness::verify::report::{Remark, Report as Verification};
 use super::document::{Attempt, Content, Document, Feature, Lint, Run, Scenario};
 use super::markup::{escape, paragraph, table};
 use crate::diagnostic::{several, word};
-use crate::request_report::{Report as Request, WebhookPlaces, people};
+use crate::request_report::{Places, Report as Request, people};
 use crate::screen::Marks;
 use crate::verdict::verdict_summaries;
 
@@ -73,7 +73,7 @@ fn review_summary(html: &mut String, requests: &[Request]) {
     left_out(html, requests.len(), "request");
     if requests.len() <= MAX_TEXTS {
         for request in requests {
-            let text = plain(&people::text(request, true, Marks::ASCII_DECISIONS, &WebhookPlaces::new()));
+            let text = plain(&people::text(request, true, Marks::ASCII_DECISIONS, &Places::default()));
             let (about, text) = (escape(&about(request)), escape(&text));
             let _ = writeln!(html, "<h3>{about}</h3>\n<pre tabindex=\"0\">{text}</pre>");
         }

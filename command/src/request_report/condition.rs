@@ -8,7 +8,7 @@ use harness::event::{Called, Phase};
 use harness::verify::Severity;
 use serde::{Deserialize, Serialize};
 
-use super::rejection::{self, WebhookPlaces};
+use super::rejection::{self, Places};
 use super::webhooks::name;
 use super::{Report, verdict_name};
 use crate::diagnostic::Diagnostic;
@@ -120,7 +120,7 @@ impl Condition {
 }
 
 /// Returns a diagnostic about a decision that depends on webhooks that were not called.
-pub(super) fn diagnostic(report: &Report, places: &WebhookPlaces) -> Option<Diagnostic> {
+pub(super) fn diagnostic(report: &Report, places: &Places) -> Option<Diagnostic> {
     let condition = report.decision.condition.as_ref()?;
     let mut shown = Diagnostic::new(Severity::Warning, condition.sentence());
     for OpenWebhook { phase, configuration, name, .. } in &condition.webhooks {

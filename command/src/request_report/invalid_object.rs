@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Report;
 use super::difference::Change;
-use super::rejection::{self, WebhookPlaces};
+use super::rejection::{self, Places};
 use super::steps::{By, Step};
 use crate::diagnostic::Diagnostic;
 
@@ -15,7 +15,7 @@ use crate::diagnostic::Diagnostic;
 ///
 /// Names the last actor that changed an invalid field. Returns `None` if the fields were in the request, or if the request
 /// was not rejected for an invalid object.
-pub(super) fn diagnostic(report: &Report, places: &WebhookPlaces) -> Option<Diagnostic> {
+pub(super) fn diagnostic(report: &Report, places: &Places) -> Option<Diagnostic> {
     if report.verdict() == Verdict::Admitted || report.decision.code != 422 {
         return None;
     }

@@ -39,7 +39,7 @@ use self::condition::Condition;
 use self::conversions::ConversionReport;
 use self::explain::Facts;
 use self::policies::PolicyReport;
-pub(crate) use self::rejection::WebhookPlaces;
+pub(crate) use self::rejection::Places;
 use self::steps::Step;
 pub(crate) use self::steps::{patched, shown};
 pub(crate) use self::webhooks::WebhookReport;

@@ -10,7 +10,7 @@ use output::{OneLine, lines, one_line};
 use serde_json::Value;
 
 use super::difference::Change;
-use super::rejection::{self, WebhookPlaces};
+use super::rejection::{self, Places};
 use super::steps::{By, Step};
 use super::webhooks::{CallReport, ConditionReport, Outcome, Skipped, WebhookReport};
 use super::{Report, condition, conversions, invalid_object, policies};
@@ -21,8 +21,8 @@ use crate::yaml_types;
 
 /// Formats the report of a request: the decision, the calls, and their changes.
 ///
-/// `places` are the locations of the webhooks.
-pub(crate) fn text(report: &Report, verbose: bool, marks: Marks, places: &WebhookPlaces) -> String {
+/// `places` are the locations of the webhooks and policies.
+pub(crate) fn text(report: &Report, verbose: bool, marks: Marks, places: &Places) -> String {
     let mut text = String::new();
     let diagnostic = condition::diagnostic(report, places)
         .or_else(|| rejection::diagnostic(report, places))

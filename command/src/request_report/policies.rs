@@ -32,11 +32,18 @@ pub(super) struct PolicyReport {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     param: String,
     /// The outcome of the policy.
-    outcome: PolicyVerdict,
+    pub(super) outcome: PolicyVerdict,
     /// The message of a denial, whether a mutating policy changed the object, or the reason why the policy had no effect.
     /// Omitted if the validations are true.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) message: String,
+}
+
+impl PolicyReport {
+    /// Returns the policy as `PHASE/NAME`.
+    pub(super) fn id(&self) -> String {
+        format!("{}/{}", self.phase, self.policy)
+    }
 }
 
 /// The round of the policies in reports of earlier versions.

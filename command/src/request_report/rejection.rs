@@ -9,13 +9,20 @@ use harness::verify::report::Location;
 use harness::verify::{Severity, with_phase};
 use serde_json::Value;
 
+use super::policies::{PolicyReport, PolicyVerdict};
 use super::webhooks::{CallReport, Outcome, WebhookReport};
 use super::{Report, RequestReport};
 use crate::diagnostic::Diagnostic;
 use crate::explain_error::{self, Advice, WebhookPlace};
 
-/// The locations of webhooks in the files of the user, by `CONFIGURATION/WEBHOOK`.
-pub(crate) type WebhookPlaces = BTreeMap<String, Location>;
+/// The locations of webhooks and policies in the files of the user.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    /// The webhooks, by `CONFIGURATION/WEBHOOK`.
+    pub(crate) webhooks: BTreeMap<String, Location>,
+    /// The admission policies, by `PHASE/NAME`, such as `validating/no-latest`.
+    pub(crate) policies: BTreeMap<String, Location>,
+}
 
 /// Returns the call that rejected the request.
 ///
@@ -38,7 +45,7 @@ pub(super) fn decisive_call(report: &Report) -> Option<&CallReport> {
 ///
 /// The first line is the message of the API server. Returns `None` if the request was admitted or rejected for another
 /// reason.
-pub(super) fn diagnostic(report: &Report, places: &WebhookPlaces) -> Option<Diagnostic> {
+pub(super) fn diagnostic(report: &Report, places: &Places) -> Option<Diagnostic> {
     let call = decisive_call(report);
     let message = message(report);
     let advice = explain_error::advice(message, WebhookPlace::Unknown);
@@ -65,6 +72,9 @@ pub(super) fn diagnostic(report: &Report, places: &WebhookPlaces) -> Option<Diag
         shown.note("note", format!("the webhook was not called: {reason}"));
     }
     if let Some(policy) = policy {
+        if let Some(place) = denying_policy(report).and_then(|policy| places.policies.get(&policy.id())) {
+            shown = shown.place(&place.file, place.line);
+        }
         shown.note("policy", policy);
     }
     shown.note("request", request(report));
@@ -90,6 +100,13 @@ pub(super) fn diagnostic(report: &Report, places: &WebhookPlaces) -> Option<Diag
     Some(shown)
 }
 
+/// Returns the policy that the API server's message names.
+fn denying_policy(report: &Report) -> Option<&PolicyReport> {
+    let named = |policy: &&PolicyReport| message(report).contains(&format!("'{}'", policy.policy));
+    let mut denials = report.policies.iter().filter(|policy| policy.outcome == PolicyVerdict::Denied);
+    denials.find(named)
+}
+
 /// Returns the message of the API server.
 pub(super) fn message(report: &Report) -> &str {
     match status(report, "message") {
@@ -113,8 +130,8 @@ fn unmatched(report: &Report) -> Option<(&WebhookReport, &str)> {
 }
 
 /// Returns the location of the webhook `id`, as `CONFIGURATION/WEBHOOK`.
-pub(super) fn place<'a>(id: &str, phase: Phase, places: &'a WebhookPlaces) -> Option<&'a Location> {
-    places.get(id).or_else(|| places.get(&with_phase(id, phase)))
+pub(super) fn place<'a>(id: &str, phase: Phase, places: &'a Places) -> Option<&'a Location> {
+    places.webhooks.get(id).or_else(|| places.webhooks.get(&with_phase(id, phase)))
 }
 
 /// Formats a request, such as `CREATE Pod shop/web (pod.yaml:1)`.

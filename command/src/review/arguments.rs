@@ -22,8 +22,8 @@ pub(crate) struct Review {
     /// request, one after another. For an AdmissionReview, the request that it contains is sent
     #[arg(short, long = "filename", value_name = "FILE", required_unless_present = "record", num_args = 1..)]
     pub(super) files: Vec<PathBuf>,
-    /// Read webhook configurations, admission policies with their bindings, and namespaces from these files or
-    /// directories, or - for standard input. Other objects are ignored; an unknown kind or version of
+    /// Read webhook configurations, admission policies with their bindings and params, and namespaces from these files
+    /// or directories, or - for standard input. Other objects are ignored; an unknown kind or version of
     /// admissionregistration.k8s.io is an error
     #[arg(
         short,

@@ -8,17 +8,18 @@ use harness::chain::{Chain, Request, RequestError, Verdict};
 use harness::config;
 use harness::json::{at, set, text};
 use harness::server::{ApiServer, Options};
+use harness::verify::report::Location;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::arguments::{Output, Review};
 use super::cluster::{OfflineCluster, callable};
 use super::request::{self, Planned};
-use crate::documents::{self, Document};
+use crate::documents::{self, Document, DocumentLocation};
 use crate::fakes::local;
 use crate::html_report::HtmlFile;
 use crate::pull::PulledCluster;
-use crate::request_report::{self as report, Circumstances, Report, Webhooks};
+use crate::request_report::{self as report, Circumstances, Places, Report, Webhooks};
 use crate::screen::Marks;
 use crate::service_map;
 use crate::unbound_policies::{Source, UnboundPolicy, unbound};
@@ -94,7 +95,10 @@ impl Review {
             callable(&services, &manifests, own.chain(of_fakes))
         });
         let pulled = cluster.map(|cluster| add_cluster(cluster, &mut configurations, &mut existing));
-        let places = locations(configurations.iter());
+        let places = Places {
+            webhooks: locations(configurations.iter()),
+            policies: existing.iter().filter_map(policy_place).collect(),
+        };
         let chain = Chain::new(Options {
             services: services.clone(),
             callable_webhooks,
@@ -293,7 +297,8 @@ impl Review {
     }
 }
 
-/// Returns the webhook configurations among `documents`, and the admission policies, their bindings, and namespaces.
+/// Returns the webhook configurations among `documents`, and the other objects that decide about requests: admission
+/// policies, their bindings, objects of the kinds of their params, the definitions of these kinds, and namespaces.
 fn configurations(documents: Vec<Document>) -> Result<(Vec<Document>, Vec<Document>), Failure> {
     admission_kinds::reject_unknown(documents.iter().map(|it| (it.place.clone(), &it.object)))?;
     let file = documents.first().map(|document| document.place.file.clone());
@@ -301,7 +306,9 @@ fn configurations(documents: Vec<Document>) -> Result<(Vec<Document>, Vec<Docume
         documents.into_iter().partition(|document| is_configuration(&document.object));
     let is_policy = |it: &Document| text(&it.object, &["kind"]).contains("AdmissionPolicy");
     let has_policies = others.iter().any(is_policy);
-    let is_used = |it: &Document| is_policy(it) || is_namespace(&it.object);
+    let param_kinds: Vec<(String, String)> = others.iter().filter_map(|it| param_kind(&it.object)).collect();
+    let is_used =
+        |it: &Document| is_policy(it) || is_namespace(&it.object) || is_param(&it.object, &param_kinds);
     match file {
         Some(file) if found.is_empty() && !has_policies => Err(Failure::usage(format!(
             "{file}: the files of -c do not contain a MutatingWebhookConfiguration, a \
@@ -309,6 +316,35 @@ fn configurations(documents: Vec<Document>) -> Result<(Vec<Document>, Vec<Docume
         ))),
         _ => Ok((found, others.into_iter().filter(is_used).collect())),
     }
+}
+
+/// Returns an admission policy as `PHASE/NAME`, with its location.
+fn policy_place(document: &Document) -> Option<(String, Location)> {
+    let phase = match text(&document.object, &["kind"]) {
+        "MutatingAdmissionPolicy" => "mutating",
+        "ValidatingAdmissionPolicy" => "validating",
+        _ => return None,
+    };
+    let DocumentLocation { file, line } = &document.place;
+    let location = Location { file: file.clone(), line: *line };
+    Some((format!("{phase}/{}", text(&document.object, &["metadata", "name"])), location))
+}
+
+/// Returns the API group and the kind in `spec.paramKind` of a policy.
+fn param_kind(policy: &Value) -> Option<(String, String)> {
+    let kind = policy.get("spec")?.get("paramKind")?;
+    let kind = GroupVersionKind::from_object(kind);
+    Some((kind.group.to_string(), kind.kind.to_string()))
+}
+
+/// Returns whether `object` has one of the kinds in `param_kinds` or defines it.
+fn is_param(object: &Value, param_kinds: &[(String, String)]) -> bool {
+    let own = GroupVersionKind::from_object(object);
+    let defined = (text(object, &["spec", "group"]), text(object, &["spec", "names", "kind"]));
+    param_kinds.iter().any(|(group, kind)| {
+        (group.as_str(), kind.as_str()) == (&*own.group, &*own.kind)
+            || (*own.kind == *"CustomResourceDefinition" && (group.as_str(), kind.as_str()) == defined)
+    })
 }
 
 fn is_namespace(object: &Value) -> bool {

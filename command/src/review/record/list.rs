@@ -8,7 +8,7 @@ use harness::attributes::Operation;
 use super::read::Requests;
 use super::row::{self, Row};
 use crate::html_report::HtmlFile;
-use crate::request_report::{Report, WebhookPlaces, json, people};
+use crate::request_report::{Places, Report, json, people};
 use crate::review::arguments::{Output, Review};
 use crate::screen::{self, Marks};
 use crate::{ExitCode, Failure};
@@ -47,7 +47,7 @@ impl Review {
             }
             match self.output {
                 Output::Text if lists => rows.push(Row::from_report(&report)),
-                Output::Text => print(&people::text(&report, self.verbose, marks, &WebhookPlaces::new()))?,
+                Output::Text => print(&people::text(&report, self.verbose, marks, &Places::default()))?,
                 Output::Json => print(&list.item(&report).map_err(Failure::environment)?)?,
                 Output::Yaml => print(&json::yaml_document(&report)?)?,
             }
