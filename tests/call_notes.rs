@@ -344,3 +344,41 @@ fn review_says_that_the_server_keeps_nothing_of_a_patch_with_unknown_fields() {
         "{found}"
     );
 }
+
+/// A fake whose behavior is `behavior`, for a Pod without `spec.nodeSelector`.
+fn broken_patch(behavior: &str) -> String {
+    format!(
+        r#"Feature: A broken patch
+  Scenario: The parent is missing
+    Given a mutating webhook "injector" for pods
+    And "injector" behaves like this:
+      """yaml
+      {behavior}
+      """
+    When a pod is created
+    Then the request is admitted
+"#
+    )
+}
+
+#[test]
+fn junit_has_the_notes_that_explain_a_failure() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let feature = broken_patch("patch: {operations: [{op: add, path: /spec/nodeSelector/disk, value: ssd}]}");
+    admit_in(&folder, "run my.feature --junit report.xml --retries 1", &[("my.feature", &feature)]);
+    let report = fs::read_to_string(folder.path().join("report.xml")).expect("it is written");
+    let help = "\nhelp: the patch operation (`add`) writes /spec/nodeSelector/disk: the object does not have /spec/nodeSelector;";
+    for element in ["<failure ", "<rerunFailure "] {
+        let text = report.split(element).nth(1).and_then(|rest| rest.split("</").next()).expect("an element");
+        assert!(text.contains("my.feature:9\nexpected the request to be admitted"), "{report}");
+        assert!(text.contains(help), "{report}");
+    }
+}
+
+#[test]
+fn behavior_without_a_map_of_parameters_names_them() {
+    let feature = broken_patch("patch: [{op: add, path: /spec/nodeSelector/disk, value: ssd}]");
+    let found = admit("run my.feature", &[("my.feature", &feature)]);
+    let expected = "invalid behavior on line 6 of the feature file: `patch` needs a map of its parameters: expected one of `operations`,";
+    assert!(found.contains(expected), "{found}");
+}

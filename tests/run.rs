@@ -412,32 +412,6 @@ fn reports_mask_secrets_and_only_their_owner_can_read_them() {
 }
 
 #[test]
-fn junit_has_the_notes_that_explain_a_failure() {
-    let folder = tempfile::tempdir().unwrap();
-    let feature = r#"Feature: A broken patch
-  Scenario: The parent is missing
-    Given a mutating webhook "injector" for pods
-    And "injector" behaves like this:
-      """yaml
-      patch: {operations: [{op: add, path: /spec/nodeSelector/disk, value: ssd}]}
-      """
-    When a pod is created
-    Then the request is admitted
-"#;
-    std::fs::write(folder.path().join("my.feature"), feature).unwrap();
-    let arguments = ["run", "my.feature", "--junit", "report.xml", "--retries", "1"];
-    let output = output(admit(&arguments).current_dir(folder.path()));
-    assert_eq!(output.status.code(), Some(1));
-    let report = read(&folder.path().join("report.xml"));
-    let help = "help: the patch operation (`add`) writes /spec/nodeSelector/disk: the object does not have /spec/nodeSelector;";
-    for element in ["<failure ", "<rerunFailure "] {
-        let text = report.split(element).nth(1).and_then(|rest| rest.split("</").next()).unwrap();
-        assert!(text.contains("my.feature:9\nexpected the request to be admitted"), "{report}");
-        assert!(text.contains(help), "{report}");
-    }
-}
-
-#[test]
 fn reports_are_written_also_when_a_scenario_fails() {
     let folder = tempfile::tempdir().unwrap();
     let (junit, json) = (folder.path().join("report.xml"), folder.path().join("report.json"));

@@ -65,7 +65,7 @@ pub use command::{
     Arguments, CommandError, List, ParseFakes, StopSignal, StopSignals, raise_open_file_limit,
 };
 pub use fake_webhook::{Fake, FakeWebhook, TooFewCalls};
-pub use fakes_file::{FakeEntry, FakesFile, FileError};
+pub use fakes_file::{FakeEntry, FakesFile, FileError, needed_parameters};
 pub use fleet::{Fleet, FleetError, FleetOptions};
 pub use journal::{CallOutcome, Entry, Filter, Observer, Subject, UnreadableEntry};
 pub use limits::Limits;

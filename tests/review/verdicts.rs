@@ -256,7 +256,9 @@ webhooks:
 ";
     let files = files([("pod.yaml", POD), ("webhooks.yaml", configuration)]);
     let output = files.review("-f pod.yaml -c webhooks.yaml --explain");
-    output.check(0, &expect![[r#"
+    output.check(
+        0,
+        &expect![[r#"
         pod/web created
 
         Webhooks
@@ -268,7 +270,8 @@ webhooks:
         Object
           11 changes by defaults, 3 changes by plugins, 6 changes by the server (-v shows them)
 
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

@@ -97,7 +97,10 @@ fn invalid_in(step: &Step, what: &str, error: &serde_saphyr::Error) -> StepFailu
     let message = yaml_message(error);
     let Some(at) = error.location() else { return StepFailure::new(format!("{what}: {message}")) };
     let line = u64::try_from(step.position.line).unwrap_or_default() + 1 + at.line();
-    let message = fake_webhooks::plain_yaml_message(without_position(&message));
+    let message = without_position(&message);
+    let doc_string = text(step).unwrap_or_default();
+    let message = fake_webhooks::needed_parameters(message, &doc_string, at.line(), at.column())
+        .unwrap_or_else(|| fake_webhooks::plain_yaml_message(message));
     StepFailure::new(format!("{what} on line {line} of the feature file: {message}"))
 }
 

@@ -32,23 +32,24 @@ impl FileError {
         let message = error.without_snippet().to_string();
         let suffix = format!(" at line {}, column {}", place.line(), place.column());
         let message = message.strip_suffix(&suffix).map(str::to_owned).unwrap_or(message);
-        let mut error = Self::at(file, text, place, plain_yaml_message(&message));
-        if message == "expected mapping start"
-            && let Some(parameters) = error.parameters()
-        {
-            error.message = parameters;
-        }
-        error
+        let message = needed_parameters(&message, text, place.line(), place.column())
+            .unwrap_or_else(|| plain_yaml_message(&message));
+        Self::at(file, text, place, message)
     }
+}
 
-    /// Names the parameters of the behavior in front of the error, or returns `None` if there is another key.
-    fn parameters(&self) -> Option<String> {
-        let before = usize::try_from(self.column).ok()?.checked_sub(1)?;
-        let before: String = self.quoted.chars().take(before).collect();
-        let key = before.trim_end().strip_suffix(':')?.rsplit(['{', ' ', ',']).next()?;
-        let parameters = Behavior::parameters(key)?;
-        Some(format!("`{key}` needs a map of its parameters: expected {parameters}"))
+/// Explains the YAML error `message` of a behavior whose value is not a map of its parameters.
+///
+/// `line` and `column` are the place of the error in `text`, counted from 1. Returns `None` for other errors.
+pub fn needed_parameters(message: &str, text: &str, line: u64, column: u64) -> Option<String> {
+    if message != "expected mapping start" {
+        return None;
     }
+    let line = text.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?)?;
+    let before: String = line.chars().take(usize::try_from(column).ok()?.checked_sub(1)?).collect();
+    let key = before.trim_end().strip_suffix(':')?.rsplit(['{', ' ', ',']).next()?;
+    let parameters = Behavior::parameters(key)?;
+    Some(format!("`{key}` needs a map of its parameters: expected {parameters}"))
 }
 
 impl fmt::Display for FileError {

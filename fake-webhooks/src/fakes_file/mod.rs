@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use serde_saphyr::{Location, Spanned};
 
-pub use self::error::FileError;
+pub use self::error::{FileError, needed_parameters};
 use self::fault_fields::FaultFields;
 use crate::admission_registration::{
     FailurePolicy, MatchCondition, MatchPolicy, Operation, ReinvocationPolicy, Rule, Scope, Selector,
