@@ -1,5 +1,6 @@
 //! Creates a Kubernetes client from a kubeconfig.
 
+use std::error::Error as _;
 use std::path::{Path, PathBuf};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -35,9 +36,13 @@ impl ClusterArguments {
         let client = self.client().await?;
         let version = client.apiserver_version().await.map_err(|error| {
             let context = self.kubeconfig_context.as_ref();
+            let what = if let kube::Error::Api(status) = &error {
+                format!("the API server rejects the request: {} {}", status.code, status.message)
+            } else {
+                format!("the cluster does not respond: {}", with_causes(&error))
+            };
             Failure::environment(format!(
-                "the cluster does not respond: {}\n  check it with: kubectl {}version",
-                with_causes(&error),
+                "{what}\n  check it with: kubectl {}version",
                 context.map_or_else(String::new, |name| format!("--context {name} "))
             ))
         })?;
@@ -77,9 +82,22 @@ impl ClusterArguments {
     }
 }
 
+/// Reads a kubeconfig. Only a regular file can name other files by relative paths.
 fn read(path: &Path) -> Result<Kubeconfig, Failure> {
-    Kubeconfig::read_from(path)
-        .map_err(|error| Failure::usage(format!("kubeconfig {}: {error}", path.display())))
+    let failed =
+        |error: &dyn std::fmt::Display| Failure::usage(format!("kubeconfig {}: {error}", path.display()));
+    // Bounds the size also of a device.
+    let bytes = output::read(path).map_err(|error| failed(&error))?;
+    if path.is_file() {
+        return Kubeconfig::read_from(path).map_err(|error| failed(&cause(&error)));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| failed(&error))?;
+    Kubeconfig::from_yaml(&text).map_err(|error| failed(&cause(&error)))
+}
+
+/// Returns the cause of an error about a kubeconfig, whose own message repeats the path.
+fn cause(error: &kube::config::KubeconfigError) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// Formats an error with its distinct causes: the client's own message is often only "client error".

@@ -7,6 +7,9 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
+/// The maximum length, in bytes, of an incomplete line at the end of a file.
+const MAX_LINE: u64 = 64 << 20;
+
 /// Opens `path` for appending, and creates the file if it does not exist.
 ///
 /// If the file is a regular file, only the owner can read it afterward, even if other users could read it before.
@@ -28,7 +31,7 @@ pub fn open_to_append(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be read or truncated.
+/// Returns an error if the file cannot be read or truncated, or if its last 64 MiB do not contain a line break.
 pub fn truncate_to_last_line(file: &File, path: &Path) -> io::Result<u64> {
     const BLOCK: u64 = 64 << 10;
     let metadata = file.metadata()?;
@@ -46,6 +49,10 @@ pub fn truncate_to_last_line(file: &File, path: &Path) -> io::Result<u64> {
         match block.iter().rposition(|byte| *byte == b'\n') {
             Some(position) => break start + position as u64 + 1,
             None if start == 0 => break 0,
+            None if metadata.len() - start >= MAX_LINE => {
+                let what = format!("its last {} MiB do not contain a line break", MAX_LINE >> 20);
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
             None => end = start,
         }
     };
@@ -105,6 +112,17 @@ mod tests {
     }
 
     use super::*;
+
+    #[test]
+    fn long_file_without_a_line_break_is_not_searched() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let file = open_to_append(&path).unwrap();
+        file.set_len(1 << 40).unwrap();
+        let error = truncate_to_last_line(&file, &path).unwrap_err();
+        assert_eq!(error.to_string(), "its last 64 MiB do not contain a line break");
+        assert_eq!(file.metadata().unwrap().len(), 1 << 40);
+    }
 
     #[test]
     fn written_file_is_no_longer_readable_by_others() {

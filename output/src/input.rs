@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 use std::time::Duration;
@@ -11,19 +12,22 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 /// The maximum size of a file that is read into memory, in bytes.
 pub const MAX_FILE: u64 = 64 << 20;
 
-/// The time for which [`read_for_server`] waits for the next bytes of a pipe.
+/// The time for which [`read`] waits for the first writer of a FIFO, and [`read_for_server`] for the next bytes of a pipe.
 const PIPE_WAIT: Duration = Duration::from_secs(30);
 
 /// Returns the content of a file, or of standard input for `-`.
 ///
+/// Waits for at most 30 seconds until a process opens a FIFO to write, and then, as for other pipes and standard input, until
+/// the writer is done. A signal ends the wait.
+///
 /// # Errors
-/// Returns an error if the file cannot be read or has more than [`MAX_FILE`] bytes.
+/// Returns an error if the file cannot be read or has more than [`MAX_FILE`] bytes, or if no process writes to it.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     if path.as_os_str() == "-" {
-        read_within(io::stdin(), MAX_FILE)
-    } else {
-        read_within(File::open(path)?, MAX_FILE)
+        let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+        return read_within(Pipe { file: &file, wait: None }, MAX_FILE);
     }
+    read_pipe(path, None)
 }
 
 /// Returns the content of a file that a server reads, or of standard input for `-`.
@@ -37,40 +41,53 @@ pub fn read_for_server(path: &Path) -> io::Result<Vec<u8>> {
     if path.as_os_str() == "-" {
         return read(path);
     }
+    read_pipe(path, Some(PIPE_WAIT))
+}
+
+/// Reads a file that may be a pipe; waits for the next bytes for the time `wait`.
+fn read_pipe(path: &Path, wait: Option<Duration>) -> io::Result<Vec<u8>> {
     let file = crate::append::open_without_waiting(OpenOptions::new().read(true), path)?;
-    let is_fifo = file.metadata()?.file_type().is_fifo();
-    let bytes = read_within(Pipe { file, wait: PIPE_WAIT }, MAX_FILE)?;
-    if bytes.is_empty() && is_fifo {
-        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "no process writes to this FIFO"));
+    let bytes = read_within(Pipe { file: &file, wait }, MAX_FILE)?;
+    if !bytes.is_empty() || !file.metadata()?.file_type().is_fifo() {
+        return Ok(bytes);
     }
-    Ok(bytes)
+    // The first writer of a FIFO may open it later.
+    if wait.is_none() && wait_for_input(&file, Some(PIPE_WAIT))? {
+        return read_within(Pipe { file: &file, wait }, MAX_FILE);
+    }
+    Err(io::Error::new(io::ErrorKind::UnexpectedEof, "no process writes to this FIFO"))
 }
 
 /// A file that was opened without waiting and may not have data yet.
-struct Pipe {
-    file: File,
-    wait: Duration,
+struct Pipe<'a> {
+    file: &'a File,
+    /// The maximum time to wait for the next bytes.
+    wait: Option<Duration>,
 }
 
-impl Read for Pipe {
+impl Read for Pipe<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.file.read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 done => return done,
             }
-            let wait = Timespec::try_from(self.wait).map_err(io::Error::other)?;
-            match poll(&mut [PollFd::new(&self.file, PollFlags::IN)], Some(&wait)) {
-                Ok(0) => {
-                    let what = format!("no data within {} seconds", self.wait.as_secs());
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, what));
-                }
-                Ok(_) => {}
-                // `read_to_end` repeats a read that returns `Interrupted`.
-                Err(rustix::io::Errno::INTR) => return Err(io::Error::other("stopped by a signal")),
-                Err(error) => return Err(error.into()),
+            if !wait_for_input(self.file, self.wait)? {
+                let what = format!("no data within {} seconds", self.wait.unwrap_or_default().as_secs());
+                return Err(io::Error::new(io::ErrorKind::TimedOut, what));
             }
         }
+    }
+}
+
+/// Waits until `file` has input or its writer is done; returns false after the time `wait`.
+fn wait_for_input(file: &File, wait: Option<Duration>) -> io::Result<bool> {
+    let limit = wait.map(Timespec::try_from).transpose().map_err(io::Error::other)?;
+    match poll(&mut [PollFd::new(file, PollFlags::IN)], limit.as_ref()) {
+        Ok(ready) => Ok(ready > 0),
+        // `read_to_end` repeats a read that returns `Interrupted`.
+        Err(rustix::io::Errno::INTR) => Err(io::Error::other("stopped by a signal")),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -158,11 +175,25 @@ mod tests {
     }
 
     #[test]
+    fn a_command_waits_for_the_first_writer() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let reader = std::thread::spawn({
+            let path = path.clone();
+            move || read(&path)
+        });
+        // Opening the FIFO to write waits for the reader.
+        std::fs::write(path, "content").unwrap();
+        assert_eq!(reader.join().unwrap().unwrap(), b"content");
+    }
+
+    #[test]
     fn a_silent_pipe_times_out() {
         let (reader, writer) = io::pipe().unwrap();
         let file = File::from(std::os::fd::OwnedFd::from(reader));
         rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::NONBLOCK).unwrap();
-        let error = read_within(Pipe { file, wait: Duration::ZERO }, MAX_FILE).unwrap_err();
+        let error = read_within(Pipe { file: &file, wait: Some(Duration::ZERO) }, MAX_FILE).unwrap_err();
         assert_eq!(error.to_string(), "no data within 0 seconds");
         drop(writer);
     }

@@ -168,26 +168,24 @@ impl Outputs {
         };
         let hidden = if self.verbose { 0 } else { hide_verbose_notes(report) };
         let report = &*report;
-        if let Some(file) = files.junit {
-            file.write(&junit::document(report, self.fail_on)?)?;
-        }
-        if let Some(file) = files.sarif {
-            file.write(&sarif::document(report))?;
-        }
-        if let Some(file) = files.html {
-            file.write("admit verify", &json(report)?)?;
-        }
+        // A file that cannot be written does not prevent the other reports.
+        let junit = files.junit.map_or(Ok(()), |file| file.write(&junit::document(report, self.fail_on)?));
+        let sarif = files.sarif.map_or(Ok(()), |file| file.write(&sarif::document(report)));
+        let html = files.html.map_or(Ok(()), |file| file.write("admit verify", &json(report)?));
         if github::annotates() {
             // A workflow reads both streams, and standard output may contain a report.
             screen::prompt(&annotations::commands(report));
         }
-        files.summary.write(|| markdown::summary(report, self.fail_on))?;
+        let summary = files.summary.write(|| markdown::summary(report, self.fail_on));
         match self.output {
             Format::Text => screen::print(&text::text(report, self.verbose, code, hidden))?,
             Format::Json | Format::Yaml => screen::print_document(&complete.unwrap_or_default())?,
             Format::Markdown => screen::print_document(&markdown::summary(report, self.fail_on))?,
             Format::Sarif => screen::print_document(&sarif::document(report))?,
             Format::Junit => screen::print_document(&junit::document(report, self.fail_on)?)?,
+        }
+        for written in [junit, sarif, html, summary] {
+            written?;
         }
         Ok(code)
     }
