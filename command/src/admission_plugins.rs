@@ -1,8 +1,9 @@
-//! Parses `--enable-admission-plugins` and `--disable-admission-plugins`, which select the in-tree plugins to run.
+//! Parses the flags about in-tree plugins: `--enable-admission-plugins`, `--disable-admission-plugins`, `--policy-order`.
 
-use harness::server::{AdmissionPlugins, SelectionError};
+use harness::server::{AdmissionPlugins, PluginConfiguration, PolicyOrder, SelectionError};
+use uuid::Uuid;
 
-use crate::Failure;
+use crate::{Failure, screen};
 
 /// The plugin that calls mutating webhooks.
 pub(crate) const MUTATING: &str = "MutatingAdmissionWebhook";
@@ -23,17 +24,61 @@ pub(crate) struct PluginFlags {
     /// Disable these default admission plugins
     #[arg(long = "disable-admission-plugins", value_name = "NAME,NAME…")]
     disable: Vec<String>,
+    /// Apply admission policies, and the bindings of a policy, in the order of their names, or in a random order as
+    /// kube-apiserver does. The same seed gives the same order; without a seed, a new one is chosen and printed
+    #[arg(long, value_name = "name|random[:SEED]", value_parser = policy_order, default_value = "name")]
+    policy_order: OrderFlag,
+}
+
+/// The value of `--policy-order`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum OrderFlag {
+    #[default]
+    Name,
+    /// A random order with this seed, or with a new one.
+    Random(Option<u64>),
+}
+
+fn policy_order(value: &str) -> Result<OrderFlag, String> {
+    match value.split_once(':') {
+        None if value == "name" => Ok(OrderFlag::Name),
+        None if value == "random" => Ok(OrderFlag::Random(None)),
+        Some(("random", seed)) => match seed.parse() {
+            Ok(seed) => Ok(OrderFlag::Random(Some(seed))),
+            Err(_) => Err(format!("the seed must be a number from 0 to {}", u64::MAX)),
+        },
+        _ => Err("expected name, random, or random:SEED".to_owned()),
+    }
 }
 
 impl PluginFlags {
     /// Creates the flags from the values of `--enable-admission-plugins` and `--disable-admission-plugins`.
     pub(crate) fn new(enable: &[String], disable: &[String]) -> Self {
-        Self { enable: enable.to_vec(), disable: disable.to_vec() }
+        Self { enable: enable.to_vec(), disable: disable.to_vec(), ..Self::default() }
     }
 
-    /// Returns whether neither flag is set.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.enable.is_empty() && self.disable.is_empty()
+    /// Returns a flag that is set although it applies only to API servers that admit starts.
+    pub(crate) fn first(&self) -> Option<&'static str> {
+        let flags = [
+            ("--enable-admission-plugins", !self.enable.is_empty()),
+            ("--disable-admission-plugins", !self.disable.is_empty()),
+            ("--policy-order", self.policy_order != OrderFlag::Name),
+        ];
+        flags.into_iter().find_map(|(flag, is_set)| is_set.then_some(flag))
+    }
+
+    /// Adds the order of policies to the configuration of the plugins. Prints a new seed.
+    pub(crate) fn configuration(&self, in_tree: PluginConfiguration) -> PluginConfiguration {
+        let policy_order = match self.policy_order {
+            OrderFlag::Name => PolicyOrder::Name,
+            OrderFlag::Random(Some(seed)) => PolicyOrder::Random(seed),
+            OrderFlag::Random(None) => {
+                let order = PolicyOrder::Random(u64::from(Uuid::new_v4().as_fields().0));
+                screen::status!("note: to apply policies in this order again, use --policy-order {order}");
+                order
+            }
+        };
+        PluginConfiguration { policy_order, ..in_tree }
     }
 
     /// Selects the plugins of admit's API server according to the flags.
@@ -67,8 +112,12 @@ impl PluginFlags {
     /// Returns the flags for a real kube-apiserver that runs the same plugins.
     ///
     /// # Errors
-    /// Returns a usage failure with kube-apiserver's message for an invalid name.
+    /// Returns a usage failure with kube-apiserver's message for an invalid name, and for `--policy-order`.
     pub(crate) fn for_kube_apiserver(&self) -> Result<Vec<String>, Failure> {
+        if self.policy_order != OrderFlag::Name {
+            let message = "--policy-order applies only to admit's API server: kube-apiserver always uses a random order";
+            return Err(Failure::usage(message));
+        }
         let (enable, mut disable) = (names(&self.enable), names(&self.disable));
         AdmissionPlugins::check_names(&enable, &disable).map_err(Failure::usage)?;
         if !enable.contains(&SERVICE_ACCOUNT) {
@@ -101,6 +150,24 @@ mod tests {
         assert!(
             selection.has("ServiceAccount") && selection.has("AlwaysAdmit") && !selection.has("Priority")
         );
+    }
+
+    #[test]
+    fn policy_order_may_have_a_seed() {
+        assert_eq!(policy_order("name"), Ok(OrderFlag::Name));
+        assert_eq!(policy_order("random"), Ok(OrderFlag::Random(None)));
+        assert_eq!(policy_order("random:7"), Ok(OrderFlag::Random(Some(7))));
+        assert_eq!(
+            policy_order("random:"),
+            Err("the seed must be a number from 0 to 18446744073709551615".to_owned())
+        );
+        for wrong in ["", "names", "random-7", "name:7"] {
+            assert_eq!(
+                policy_order(wrong),
+                Err("expected name, random, or random:SEED".to_owned()),
+                "{wrong}"
+            );
+        }
     }
 
     #[test]

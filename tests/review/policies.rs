@@ -243,3 +243,52 @@ entries: 0
 
     "#]]);
 }
+
+/// Two mutating policies that set the same label.
+fn rivals() -> String {
+    let policy = |name: &str| {
+        format!(
+            "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {{name: {name}}}
+spec:
+  matchConstraints:
+    resourceRules: [{{operations: [CREATE], apiGroups: [''], apiVersions: [v1], resources: [configmaps]}}]
+  reinvocationPolicy: Never
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration:
+      expression: \"Object{{metadata: Object.metadata{{labels: {{'last': '{name}'}}}}}}\"
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {{name: {name}}}
+spec: {{policyName: {name}}}
+---
+"
+        )
+    };
+    policy("one") + &policy("two")
+}
+
+#[test]
+fn policies_can_be_applied_in_a_random_order_that_a_seed_repeats() {
+    let files = files([("settings.yaml", CONFIG_MAP), ("policies.yaml", &*rivals())]);
+    let order = |flag: &str| -> Vec<String> {
+        let report = files.report(&format!("-f settings.yaml -c policies.yaml {flag}"));
+        let names = report["policies"].as_array().into_iter().flatten();
+        let names: Vec<String> = names.map(|policy| policy["policy"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(report["object"]["metadata"]["labels"]["last"], names[1]);
+        names
+    };
+    assert_eq!(order(""), ["one", "two"]);
+    assert_eq!(order("--policy-order name"), ["one", "two"]);
+    let seeds: Vec<Vec<String>> =
+        (0..8).map(|seed| order(&format!("--policy-order random:{seed}"))).collect();
+    assert!(seeds.iter().any(|order| order == &["two", "one"]), "{seeds:?}");
+    assert_eq!(order("--policy-order random:3"), seeds[3]);
+    let output = files.review("-f settings.yaml -c policies.yaml --policy-order random");
+    let (_, seed) = output.stderr.trim().split_once("use --policy-order random:").expect("a seed");
+    let _: u64 = seed.parse().expect("a number");
+}

@@ -22,9 +22,9 @@ pub(crate) struct Review {
     /// request, one after another. For an AdmissionReview, the request that it contains is sent
     #[arg(short, long = "filename", value_name = "FILE", required_unless_present = "record", num_args = 1..)]
     pub(super) files: Vec<PathBuf>,
-    /// Read webhook configurations, admission policies with their bindings and params, and namespaces from these files
-    /// or directories, or - for standard input. Other objects are ignored; an unknown kind or version of
-    /// admissionregistration.k8s.io is an error
+    /// Read webhook configurations, admission policies with their bindings and params, custom resource definitions, and
+    /// namespaces from these files or directories, or - for standard input. Other objects are ignored; an unknown kind or
+    /// version of admissionregistration.k8s.io is an error
     #[arg(
         short,
         long = "configuration",
@@ -40,8 +40,9 @@ pub(crate) struct Review {
     #[arg(long = "with", value_name = "FILE", num_args = 1..)]
     pub(super) existing: Vec<PathBuf>,
     /// Show what the cluster that `admit pull` copied to this directory would decide, without connecting to it. Objects in
-    /// -c and --with replace objects of the same kind and name. A webhook of the cluster is called only if --service has
-    /// the address of its Service; otherwise its response is unknown
+    /// -c and --with replace objects of the same kind, namespace, and name. admit calls a webhook of the cluster only if
+    /// --service has the address of its Service, or if -c or --with contains a copy of its configuration with a URL;
+    /// otherwise its response is unknown
     #[arg(long, value_name = "DIR")]
     pub(super) cluster: Option<PathBuf>,
     /// Read the old objects of updates and deletions, or the parents of subresources, from these files

@@ -105,7 +105,7 @@ impl Review {
             credentials: plugins.credentials,
             manifests: manifests.clone(),
             plugins: selection,
-            plugin_configuration: plugins.in_tree,
+            plugin_configuration: self.plugins.configuration(plugins.in_tree),
             ..Options::default()
         });
         let objects: Vec<&Value> = existing.iter().map(|document| &document.object).collect();
@@ -191,7 +191,7 @@ impl Review {
         let served = chain.server().resource(&request.resource);
         if !known.is_read(&namespace(&request, chain.server())) {
             notes.push(format!(
-                "admit pull did not read namespace \"{0}\": run it again with -n {0} in addition to its other options",
+                "admit pull did not read namespace \"{0}\": run `admit pull` again with the same options and -n {0}",
                 request.namespace
             ));
         }
@@ -297,8 +297,8 @@ impl Review {
     }
 }
 
-/// Returns the webhook configurations among `documents`, and the other objects that decide about requests: admission
-/// policies, their bindings, objects of the kinds of their params, the definitions of these kinds, and namespaces.
+/// Returns the webhook configurations among `documents`, and the other objects that affect decisions: admission
+/// policies, their bindings, objects of the kinds of their params, custom resource definitions, and namespaces.
 fn configurations(documents: Vec<Document>) -> Result<(Vec<Document>, Vec<Document>), Failure> {
     admission_kinds::reject_unknown(documents.iter().map(|it| (it.place.clone(), &it.object)))?;
     let file = documents.first().map(|document| document.place.file.clone());
@@ -307,8 +307,9 @@ fn configurations(documents: Vec<Document>) -> Result<(Vec<Document>, Vec<Docume
     let is_policy = |it: &Document| text(&it.object, &["kind"]).contains("AdmissionPolicy");
     let has_policies = others.iter().any(is_policy);
     let param_kinds: Vec<(String, String)> = others.iter().filter_map(|it| param_kind(&it.object)).collect();
-    let is_used =
-        |it: &Document| is_policy(it) || is_namespace(&it.object) || is_param(&it.object, &param_kinds);
+    let is_used = |it: &Document| {
+        is_policy(it) || is_namespace(&it.object) || is_definition_or_param(&it.object, &param_kinds)
+    };
     match file {
         Some(file) if found.is_empty() && !has_policies => Err(Failure::usage(format!(
             "{file}: the files of -c do not contain a MutatingWebhookConfiguration, a \
@@ -334,17 +335,15 @@ fn policy_place(document: &Document) -> Option<(String, Location)> {
 fn param_kind(policy: &Value) -> Option<(String, String)> {
     let kind = policy.get("spec")?.get("paramKind")?;
     let kind = GroupVersionKind::from_object(kind);
-    Some((kind.group.to_string(), kind.kind.to_string()))
+    Some((kind.group, kind.kind))
 }
 
-/// Returns whether `object` has one of the kinds in `param_kinds` or defines it.
-fn is_param(object: &Value, param_kinds: &[(String, String)]) -> bool {
+/// Returns whether `object` is a custom resource definition or has one of the kinds in `param_kinds`.
+fn is_definition_or_param(object: &Value, param_kinds: &[(String, String)]) -> bool {
     let own = GroupVersionKind::from_object(object);
-    let defined = (text(object, &["spec", "group"]), text(object, &["spec", "names", "kind"]));
-    param_kinds.iter().any(|(group, kind)| {
-        (group.as_str(), kind.as_str()) == (&*own.group, &*own.kind)
-            || (*own.kind == *"CustomResourceDefinition" && (group.as_str(), kind.as_str()) == defined)
-    })
+    let (group, kind) = (&*own.group, &*own.kind);
+    (group, kind) == ("apiextensions.k8s.io", "CustomResourceDefinition")
+        || param_kinds.iter().any(|of_param| (of_param.0.as_str(), of_param.1.as_str()) == (group, kind))
 }
 
 fn is_namespace(object: &Value) -> bool {
@@ -421,8 +420,8 @@ fn refused(place: &documents::DocumentLocation, status: &harness::status::Status
     if status.code == 501 { Failure::unsupported(failure) } else { failure }
 }
 
-/// Returns the exit status for the verdicts, each with whether it is definite: it does not assume the outcome of an earlier
-/// request, and its namespace was read. The decisions are not certain if a part of the cluster was not read.
+/// Returns the exit status for the verdicts, each with whether it is definite. A verdict is definite if it does not depend on
+/// an assumed outcome of an earlier request and its namespace was read. `is_complete` is whether the whole cluster was read.
 fn exit_code(verdicts: impl Iterator<Item = (Verdict, bool)>, is_complete: bool) -> ExitCode {
     let verdicts: Vec<(Verdict, bool)> = verdicts.collect();
     let any = |verdict: Verdict| verdicts.contains(&(verdict, true));

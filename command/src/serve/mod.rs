@@ -174,7 +174,7 @@ impl Serve {
             credentials: plugins.credentials,
             manifests: plugins.manifests.manifests,
             plugins: selection,
-            plugin_configuration: plugins.in_tree,
+            plugin_configuration: self.plugins.configuration(plugins.in_tree),
             hostname: crate::hostname(),
             audit: audit.as_ref().map(AuditFile::sink),
             audit_policy,

@@ -135,12 +135,12 @@ impl TargetArguments {
                                API servers that admit starts";
                 Err(Failure::usage(message))
             }
-            Some(_) | None if !self.plugins.is_empty() && self.target == TargetKind::Cluster => {
-                let message = "--enable-admission-plugins and --disable-admission-plugins are not supported with --target \
-                               cluster: they apply only to API servers that admit starts";
-                Err(Failure::usage(message))
-            }
-            Some(_) | None => Ok(()),
+            Some(_) | None => match self.plugins.first() {
+                Some(flag) if self.target == TargetKind::Cluster => Err(Failure::usage(format!(
+                    "{flag} is not supported with --target cluster: it applies only to API servers that admit starts"
+                ))),
+                Some(_) | None => Ok(()),
+            },
         }
     }
 

@@ -43,7 +43,7 @@ pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
         credentials: plugins.credentials,
         manifests: plugins.manifests.manifests,
         plugins: selection,
-        plugin_configuration: plugins.in_tree,
+        plugin_configuration: arguments.plugins.configuration(plugins.in_tree),
         hostname: crate::hostname(),
         audit: Some(Arc::new(move |event| {
             recorded.record(event);

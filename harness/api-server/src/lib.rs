@@ -29,7 +29,7 @@ pub use self::kinds::service_account_tokens::authenticator::Tokens;
 pub use self::kinds::service_account_tokens::{KeyError, ServiceAccountTokens, SigningKey, VerifyingKey};
 pub use self::plugins::{
     AdmissionPlugins, DefaultTolerationSeconds, PluginConfiguration, PodNodeSelectorConfiguration,
-    PodSecurityConfiguration, PodSecurityDefaults, PodSecurityExemptions, SelectionError,
+    PodSecurityConfiguration, PodSecurityDefaults, PodSecurityExemptions, PolicyOrder, SelectionError,
     StorageObjectInUseProtection, TaintNodesByCondition,
 };
 pub use self::registry::services::ServiceName;

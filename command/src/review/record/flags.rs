@@ -13,7 +13,7 @@ pub(in crate::review) struct RecordFlags {
         help_heading = "Record",
         conflicts_with_all = [
             "files", "configurations", "existing", "cluster", "old", "query", "groups", "dry_run", "service", "fakes",
-            "admission_control_config_file", "enable", "disable", "show_secrets",
+            "admission_control_config_file", "enable", "disable", "policy_order", "show_secrets",
         ]
     )]
     pub(in crate::review) record: Option<PathBuf>,

@@ -19,6 +19,7 @@ mod pod_node_selector;
 mod pod_resize_validator;
 mod pod_security;
 mod pod_topology_labels;
+mod policy_order;
 mod priority;
 mod resource_quota;
 mod runtime_class;
@@ -31,6 +32,7 @@ mod tolerations;
 pub use self::default_toleration_seconds::DefaultTolerationSeconds;
 pub use self::pod_node_selector::PodNodeSelectorConfiguration;
 pub use self::pod_security::{PodSecurityConfiguration, PodSecurityDefaults, PodSecurityExemptions};
+pub use self::policy_order::PolicyOrder;
 pub(crate) use self::resource_quota::{ObjectWriter, QuotaWriter};
 pub use self::selection::{AdmissionPlugins, SelectionError};
 pub use self::storage_object_in_use::StorageObjectInUseProtection;
@@ -76,6 +78,8 @@ pub struct PluginConfiguration {
     pub pod_node_selector: PodNodeSelectorConfiguration,
     /// The flags of `DefaultTolerationSeconds`.
     pub default_toleration_seconds: DefaultTolerationSeconds,
+    /// The order of `MutatingAdmissionPolicy` and `ValidatingAdmissionPolicy`.
+    pub policy_order: PolicyOrder,
 }
 
 /// The plugins of a server, in the order in which they run.

@@ -155,7 +155,7 @@ impl Admission {
             selection,
             state: Arc::clone(state),
             webhooks: RwLock::new(Arc::new(webhooks)),
-            policies: RwLock::default(),
+            policies: RwLock::new(CompiledPolicies::new(configuration.policy_order)),
             metrics,
         }
     }

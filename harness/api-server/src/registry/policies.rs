@@ -11,6 +11,7 @@ use kubernetes_types::status::Status;
 use serde_json::Value;
 
 use crate::kinds::webhook_configurations::GROUP;
+use crate::plugins::PolicyOrder;
 use crate::storage::{ObjectReader, Storage};
 
 /// The resource of validating policies.
@@ -29,11 +30,17 @@ pub(crate) const MUTATING_BINDINGS: &str = "mutatingadmissionpolicybindings";
 /// Rule: MAP-07.
 #[derive(Debug, Default)]
 pub(crate) struct CompiledPolicies {
+    order: PolicyOrder,
     validating: CompiledType<ValidatingPolicy, ValidatingBinding>,
     mutating: CompiledType<MutatingPolicy, Binding>,
 }
 
 impl CompiledPolicies {
+    /// Creates an empty set of policies.
+    pub(crate) fn new(order: PolicyOrder) -> Self {
+        Self { order, ..Self::default() }
+    }
+
     /// Compiles the stored policies and bindings that have changed.
     ///
     /// # Errors
@@ -45,27 +52,29 @@ impl CompiledPolicies {
             binding: policy::validating_binding,
             definition: |policy| &policy.definition,
             policy_name: |binding| &binding.binding.policy_name,
+            name: |binding| &binding.binding.name,
         };
         let mutating = Compiler {
             policy: policy::mutating_policy,
             binding: policy::mutating_binding,
             definition: |policy| &policy.definition,
             policy_name: |binding| &binding.policy_name,
+            name: |binding| &binding.name,
         };
-        Ok(Self {
-            validating: self
-                .validating
-                .reloaded([list(VALIDATING), list(VALIDATING_BINDINGS)], &validating)?,
-            mutating: self.mutating.reloaded([list(MUTATING), list(MUTATING_BINDINGS)], &mutating)?,
-        })
+        let order = self.order;
+        let stored = [list(VALIDATING), list(VALIDATING_BINDINGS)];
+        let validating = self.validating.reloaded(stored, order, &validating)?;
+        let stored = [list(MUTATING), list(MUTATING_BINDINGS)];
+        let mutating = self.mutating.reloaded(stored, order, &mutating)?;
+        Ok(Self { order, validating, mutating })
     }
 
-    /// Returns the validating policies that have bindings, sorted by name.
+    /// Returns the validating policies that have bindings, in the order in which they are applied.
     pub(crate) fn validating(&self) -> Arc<[ValidatingHook]> {
         Arc::clone(&self.validating.hooks)
     }
 
-    /// Returns the mutating policies that have bindings, sorted by name.
+    /// Returns the mutating policies that have bindings, in the order in which they are applied.
     pub(crate) fn mutating(&self) -> Arc<[MutatingHook]> {
         Arc::clone(&self.mutating.hooks)
     }
@@ -79,6 +88,8 @@ struct Compiler<P, B> {
     definition: fn(&P) -> &Definition,
     /// Returns the name of the policy of a binding.
     policy_name: fn(&B) -> &str,
+    /// Returns the name of a binding.
+    name: fn(&B) -> &str,
 }
 
 /// The compiled policies and bindings of one type, each with the object from which it was compiled.
@@ -103,6 +114,7 @@ impl<P, B> CompiledType<P, B> {
     fn reloaded(
         &self,
         [policies, bindings]: [Vec<Arc<Value>>; 2],
+        order: PolicyOrder,
         compiler: &Compiler<P, B>,
     ) -> Result<Self, Box<Status>> {
         let failed = |error: PolicyError| Box::new(Status::internal_error(&error.to_string()));
@@ -114,13 +126,16 @@ impl<P, B> CompiledType<P, B> {
         for (_, binding) in &bindings {
             by_policy.entry((compiler.policy_name)(binding)).or_default().push(Arc::clone(binding));
         }
-        let hooks: Arc<[Hook<P, B>]> = policies
+        let mut hooks: Vec<Hook<P, B>> = policies
             .iter()
             .filter_map(|(_, policy)| {
-                let bindings = by_policy.remove(&*(compiler.definition)(policy).name)?;
+                let mut bindings = by_policy.remove(&*(compiler.definition)(policy).name)?;
+                order.sort(&mut bindings, |binding| (compiler.name)(binding));
                 Some(Hook { policy: Arc::clone(policy), bindings })
             })
             .collect();
+        order.sort(&mut hooks, |hook| &(compiler.definition)(&hook.policy).name);
+        let hooks: Arc<[Hook<P, B>]> = hooks.into();
         // A param kind keeps its scope while a policy uses it.
         // Source: `ensureParamsForPolicyLocked` in the same file.
         let known = self.hooks.iter().filter_map(|hook| {
