@@ -4,8 +4,8 @@ use harness::conditions::{Evaluation, Outcome};
 use harness::config::FailurePolicy;
 use harness::event::{Event, Phase, Record, Round};
 use harness::policy::{
-    AnnotationOutcome, BindingRecord, Decision, ExpressionPart, PoliciesChecked, PolicyMismatch, PolicyRun,
-    ValidationAction, Verdict,
+    AnnotationOutcome, BindingRecord, Decision, ExpressionPart, MutationEffect, PoliciesChecked,
+    PolicyMismatch, PolicyRun, ValidationAction, Verdict,
 };
 
 use crate::skip_reason::condition_reason;
@@ -205,7 +205,15 @@ fn mutating_outcome(run: &PolicyRun, failure_policy: FailurePolicy) -> PolicyOut
     let errors = errors.map(String::as_str).collect::<Vec<_>>().join("; ");
     match failure_policy {
         _ if errors.is_empty() => {
-            PolicyOutcome::Applied(run.mutations.iter().any(|mutation| matches!(mutation.outcome, Ok(true))))
+            let effects = || run.mutations.iter().filter_map(|mutation| mutation.outcome.as_ref().ok());
+            let failed_test = effects().find_map(|effect| match effect {
+                MutationEffect::TestFailed(error) => Some(error),
+                MutationEffect::Changed | MutationEffect::Unchanged => None,
+            });
+            match (effects().any(|effect| *effect == MutationEffect::Changed), failed_test) {
+                (false, Some(error)) => PolicyOutcome::NotApplied(error.clone()),
+                (changed, _) => PolicyOutcome::Applied(changed),
+            }
         }
         FailurePolicy::Fail => PolicyOutcome::Failed(errors),
         FailurePolicy::Ignore => PolicyOutcome::NotEnforced(format!("its failurePolicy is Ignore: {errors}")),

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use harness::attributes::{Attributes, GroupVersionKind};
 use harness::json::text;
 use harness::policies::{mutate_by, validate_by};
-use harness::policy::{self, AnnotationOutcome, ExpressionPart, ParamRef, PolicyRecord, PolicyRun, Verdict};
+use harness::policy::{
+    self, AnnotationOutcome, ExpressionPart, MutationEffect, ParamRef, PolicyRecord, PolicyRun, Verdict,
+};
 use harness::server::ClusterFixture;
 use harness::verify::operand_types;
 use output::{OneLine, lines};
@@ -220,8 +222,12 @@ fn result(run: &PolicyRun, part: &ExpressionPart) -> Option<String> {
             }
         }
         ExpressionPart::Mutation(index) => {
-            let changed = run.mutations.get(*index)?.outcome.as_ref().ok()?;
-            Some(applied(*changed).to_owned())
+            let effect = run.mutations.get(*index)?.outcome.as_ref().ok()?;
+            Some(match effect {
+                MutationEffect::TestFailed(error) => format!("not applied: {error}"),
+                MutationEffect::Changed => applied(true).to_owned(),
+                MutationEffect::Unchanged => applied(false).to_owned(),
+            })
         }
         ExpressionPart::Variable(_) | ExpressionPart::MessageExpression(_) | _ => None,
     }

@@ -150,19 +150,25 @@ impl<'a> Members<'a> for Activation<'a> {
 /// The maximum length, in bytes, of a string that a record shows in full.
 const SHOWN: usize = 200;
 
+fn counted(count: usize, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}
+
 /// Formats a value for the record. Lists, maps, bytes, and long strings are shown by type and size only.
 #[expect(clippy::wildcard_enum_match_arm, reason = "all other values are short")]
 pub(super) fn shown(value: &Value<'_>) -> String {
     match value {
         Value::Null => "null".to_owned(),
-        Value::List(list) => format!("list of {} elements", list.len()),
-        Value::Map(map) => format!("map of {} entries", map.len()),
+        Value::List(list) => format!("list of {}", counted(list.len(), "element", "elements")),
+        Value::Map(map) => format!("map of {}", counted(map.len(), "entry", "entries")),
         Value::String(text) if text.as_str().len() > SHOWN => {
             format!("string of {} bytes", text.as_str().len())
         }
         Value::String(text) => format!("{:?}", text.as_str()),
         Value::Bytes(bytes) => format!("{} bytes", bytes.len()),
-        Value::Object(object) => format!("{} of {} fields", object.name(), object.fields().count()),
+        Value::Object(object) => {
+            format!("{} of {}", object.name(), counted(object.fields().count(), "field", "fields"))
+        }
         Value::Optional(Some(value)) => format!("optional.of({})", shown(value)),
         Value::Preserved(json) => shown(&Value::from_json(json)),
         other => other.to_string(),

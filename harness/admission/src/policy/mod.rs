@@ -24,8 +24,8 @@ pub use self::reading::{
 pub(crate) use self::record::MAX_VALIDATION_FAILURES;
 pub use self::record::{
     AnnotationOutcome, BindingRecord, Decision, EvaluatedExpression, ExpressionPart, MatchField,
-    MutationRecord, PoliciesChecked, PolicyAnnotation, PolicyChange, PolicyMismatch, PolicyRecord, PolicyRun,
-    SkippedPolicy, Verdict, Violation,
+    MutationEffect, MutationRecord, PoliciesChecked, PolicyAnnotation, PolicyChange, PolicyMismatch,
+    PolicyRecord, PolicyRun, SkippedPolicy, Verdict, Violation,
 };
 pub use crate::attributes::GroupVersionKind;
 use crate::config::{FailurePolicy, MatchPolicy, ReinvocationPolicy, Rule};

@@ -197,10 +197,22 @@ pub struct PolicyChange {
 /// The result of one mutation.
 #[derive(Clone, Debug)]
 pub struct MutationRecord {
-    /// Whether the mutation changed the object, or the reason why it failed.
-    pub outcome: Result<bool, String>,
+    /// The effect on the object, or the reason why the mutation failed.
+    pub outcome: Result<MutationEffect, String>,
     /// The duration of the evaluation and of the change.
     pub took: Duration,
+}
+
+/// The effect of a mutation that did not fail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "upstream has these three")]
+pub enum MutationEffect {
+    /// The object was changed.
+    Changed,
+    /// The object is the same as before.
+    Unchanged,
+    /// The operations of a JSON patch were not applied, because an operation `test` failed. Contains the error.
+    TestFailed(String),
 }
 
 /// An expression with its value and cost.

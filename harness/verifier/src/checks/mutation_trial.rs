@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kubernetes_admission::attributes::{Attributes, GroupVersionKind};
 use kubernetes_admission::config::{FailurePolicy, ReinvocationPolicy};
-use kubernetes_admission::policy::{ExpressionPart, MutatingPolicy, PatchType, PolicyRun};
+use kubernetes_admission::policy::{ExpressionPart, MutatingPolicy, MutationEffect, PatchType, PolicyRun};
 use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::schema::{Form, Kind, MESSAGES, Shape};
 
@@ -178,7 +178,7 @@ fn changed_again(
     }
     let (operation, resource) = (request.operation, request.resource.group_resource());
     let (second, _) = mutated(policy, request, cluster_fixture)?;
-    let index = second.mutations.iter().position(|mutation| mutation.outcome == Ok(true))?;
+    let index = second.mutations.iter().position(|mutation| mutation.outcome == Ok(MutationEffect::Changed))?;
     let message = format!(
         "the mutation changes its own result, for example on {operation} of {resource}: with reinvocationPolicy \
          IfNeeded, it is applied twice"

@@ -32,6 +32,8 @@ pub(super) struct Mutated {
     pub(super) object: Json,
     /// Whether the object had labels before its defaults were set.
     pub(super) had_labels: bool,
+    /// The error of an operation `test` of a JSON patch, which was not applied.
+    pub(super) failed_test: Option<String>,
 }
 
 /// Evaluates a mutation and returns the changed object with its defaults set.
@@ -56,6 +58,7 @@ pub(super) fn mutate(
     let (subject, kind) = (&input.subject, input.subject.kind);
     let object = subject.object.unwrap_or(&Json::Null);
     let built_in = state.is_built_in(kind);
+    let mut failed_test = None;
     let mut changed = match change {
         Change::Configuration { configuration, foreign } => {
             merged(object, configuration, foreign, kind, state)?
@@ -65,8 +68,11 @@ pub(super) fn mutate(
             return Err(MutationError::Unsupported(Unsupported { what }));
         }
         Change::Operations(operations) => match patched(object, operations, kind, built_in, state)? {
-            Some(patched) => patched,
-            None => object.clone(),
+            Ok(patched) => patched,
+            Err(error) => {
+                failed_test = Some(error);
+                object.clone()
+            }
         },
     };
     if built_in {
@@ -74,7 +80,7 @@ pub(super) fn mutate(
     }
     let had_labels = mutation::has_labels(&changed);
     state.set_defaults(&mut changed);
-    Ok(Mutated { object: changed, had_labels })
+    Ok(Mutated { object: changed, had_labels, failed_test })
 }
 
 /// Merges a configuration into an object.
@@ -122,7 +128,7 @@ fn merged(
 /// The error for a list in a list, or a map in a list, that the expression creates.
 const NON_MAP_ELEMENT: &str = "associative list with keys may not have non-map elements";
 
-/// Applies operations to an object; returns `None` if a `test` operation fails.
+/// Applies operations to an object; returns the error of a `test` operation that fails.
 ///
 /// Rule: MAP-22, MAP-23.
 fn patched(
@@ -131,11 +137,11 @@ fn patched(
     kind: &GroupVersionKind,
     built_in: bool,
     state: &dyn ClusterState,
-) -> Result<Option<Json>, MutationError> {
+) -> Result<Result<Json, String>, MutationError> {
     let patch = Patch::from_policy(operations).map_err(MutationError::Unsupported)?;
     let patched = match patch.apply(object) {
         Ok(patched) => patched,
-        Err(ApplyError::TestFailed(_)) => return Ok(None),
+        Err(ApplyError::TestFailed(error)) => return Ok(Err(error)),
         Err(ApplyError::Unsupported(unsupported)) => return Err(MutationError::Unsupported(unsupported)),
         Err(ApplyError::Panic(text)) => {
             return Err(MutationError::Server(Box::new(Status::internal_error(text))));
@@ -149,7 +155,7 @@ fn patched(
         let text = Type::for_kind(kind).patched_in_order(&decoded, &patch.changed_members());
         check_fields(&decoded, &text)?;
     }
-    Ok(Some(decoded))
+    Ok(Ok(decoded))
 }
 
 /// Rejects fields that the type of an object does not have; `text` is the JSON that kube-apiserver decodes.

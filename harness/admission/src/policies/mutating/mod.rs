@@ -28,8 +28,8 @@ use crate::config::{FailurePolicy, Phase, ReinvocationPolicy};
 use crate::event::Round;
 use crate::failure::{self, out_of_time};
 use crate::policy::{
-    self, Binding, BindingRecord, Input, MutatingHook, MutatingPolicy, MutationError, MutationRecord,
-    ParamInput, PoliciesChecked, PolicyChange, PolicyMismatch, PolicyRecord, PolicyRun,
+    self, Binding, BindingRecord, Input, MutatingHook, MutatingPolicy, MutationEffect, MutationError,
+    MutationRecord, ParamInput, PoliciesChecked, PolicyChange, PolicyMismatch, PolicyRecord, PolicyRun,
 };
 use crate::reinvocation::{self, PolicyInvocation};
 
@@ -244,7 +244,7 @@ impl<'h> Mutating<'h> {
         let before = run.explains_policies().then(|| object(run)).flatten();
         let applied = self.apply(&invocation, run, deadline, &mut record);
         if let Some(before) = before
-            && record.mutations.iter().any(|mutation| mutation.outcome == Ok(true))
+            && record.mutations.iter().any(|mutation| mutation.outcome == Ok(MutationEffect::Changed))
             && let Some(after) = object(run)
         {
             record.change = Some(Box::new(PolicyChange { before, after }));
@@ -321,9 +321,15 @@ impl<'h> Mutating<'h> {
                     record.mutations.push(MutationRecord { outcome: Err(what.clone()), took });
                     return Err(not_supported(policy, Unsupported { what }));
                 }
-                Ok(mutated) => {
+                Ok(mut mutated) => {
+                    let failed_test = mutated.failed_test.take();
                     let changed = self.replace(&invocation.found.kind, mutated, run);
-                    record.mutations.push(MutationRecord { outcome: Ok(changed), took });
+                    let effect = match failed_test {
+                        Some(error) => MutationEffect::TestFailed(error),
+                        None if changed => MutationEffect::Changed,
+                        None => MutationEffect::Unchanged,
+                    };
+                    record.mutations.push(MutationRecord { outcome: Ok(effect), took });
                     continue;
                 }
                 Err(MutationError::Failure(error)) => {
@@ -371,7 +377,7 @@ impl<'h> Mutating<'h> {
     ///
     /// The object loses the fractions of seconds in its managed fields, as in [`crate::mutation::apply`].
     fn replace(&mut self, kind: &GroupVersionKind, mutated: Mutated, run: &mut AdmissionRun<'_>) -> bool {
-        let Mutated { object, had_labels } = mutated;
+        let Mutated { object, had_labels, failed_test: _ } = mutated;
         let before = run.objects(kind).object;
         let changed = before.is_none_or(|before| !semantically_equal(before, &object, kind));
         self.record.mutated = true;
