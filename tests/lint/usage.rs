@@ -216,7 +216,10 @@ fn the_labels_of_the_backend_in_the_manifests_decide_whether_it_is_locked_out() 
     let arguments = ["-c", "-", "--check", "V48"];
     let found = prints(&lint_with_input(&arguments, &text), 1);
     // Both webhooks have the finding, which is printed once.
-    assert_eq!(found.matches("called for pods in injector, where its backend webhook runs;").count(), 1);
+    assert_eq!(
+        found.matches("called for pods in injector, where its backend (Service webhook) runs;").count(),
+        1
+    );
     assert_eq!(found.matches(" --> STDIN:").count(), 2, "{found}");
     let (configurations, _) = text.split_once("---\napiVersion: v1").expect("a Service follows");
     let found = prints(&lint_with_input(&arguments, configurations), 0);

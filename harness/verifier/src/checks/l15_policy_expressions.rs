@@ -1,5 +1,7 @@
 //! L15: the expressions of policies have a value for every request, and not the same value for all.
 
+use std::sync::Arc;
+
 use kubernetes_admission::attributes::{Attributes, Operation};
 use kubernetes_admission::conditions::{
     Condition, EvaluationError, KnownFields, Outcome, constant_error_of, constant_value,
@@ -7,16 +9,17 @@ use kubernetes_admission::conditions::{
 use kubernetes_admission::config::FailurePolicy;
 use kubernetes_admission::policies::{mutate_by, validate_by};
 use kubernetes_admission::policy::{
-    Definition, Expression, ExpressionPart, PolicyRun, ValidationAction, Verdict,
+    Definition, Expression, ExpressionPart, MutatingPolicy, PolicyRun, ValidatingPolicy, ValidationAction,
+    Verdict,
 };
 use kubernetes_api_server::ClusterFixture;
 use kubernetes_cel::Program;
 use kubernetes_types::json::{at, text};
 use serde_json::Value;
 
-use super::match_conditions::{CORRECT_NAME, MissingField, missing_key};
-use super::policy_examples::{example_requests, single_run};
-use super::undefined_fields::MatchedTypes;
+use super::expression_types::MatchedTypes;
+use super::match_conditions::{CORRECT_NAME, MissingField, missing_key, reads_null};
+use super::policy_examples::{example_requests, in_every_namespace, single_run};
 use super::v55_match_conditions::known_of;
 use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
@@ -25,11 +28,12 @@ use crate::policies::{Parsed, Policies, PolicyObject};
 pub(super) const CHECK: Check = Check {
     id: "L15",
     title: "policy expressions: policy expressions evaluate without an error for every request that the policy \
-            matches, and are not always true or always false",
+            matches, and match conditions and validations are not constant",
     severity: Severity::Warning,
-    why: "An expression fails if it reads a field that the object does not have. With failurePolicy Fail, the request \
-          is rejected with an error about the expression, even if the object is valid. A match condition that is \
-          never true disables the policy, and a validation that is always true denies nothing.",
+    why: "An expression fails if it reads a field that the object does not have, or if an operator or function has no \
+          overload for the types of its operands. With failurePolicy Fail, the request is rejected with an error about \
+          the expression, even if the object is valid. A match condition that is never true disables the policy, and \
+          a validation that is always true denies nothing.",
     help: "Guard optional fields with `has()` or optional syntax, and check `object != null` if the rules match DELETE.",
     source: "KEP-3488; apiserver pkg/admission/plugin/policy/validating/validator.go; apiserver \
              pkg/admission/plugin/cel/condition.go",
@@ -73,15 +77,14 @@ fn consequence(policy: &PolicyObject, policies: &Policies) -> &'static str {
     }
 }
 
-/// What happens to a request if a validation of a binding with the action Deny fails, or an audit annotation, whatever the
-/// actions are.
+/// The effect if a validation of a binding with the action Deny fails, or if an audit annotation fails with any action.
 const REJECTED: &str = "the request is rejected";
 
 /// What happens if a message expression fails.
 ///
 /// Source: apiserver pkg/admission/plugin/policy/validating/validator.go, `Validate`.
 const OTHER_MESSAGE: &str =
-    "the client sees the `message` of the validation instead, or its expression if it has no `message`";
+    "the client sees the validation's `message` instead, or its expression if `message` is not set";
 
 /// Returns a violation about a message expression, whose failure does not change the decision.
 fn about_message(violation: Violation) -> Violation {
@@ -215,7 +218,18 @@ fn constant(
     }
     let included: Vec<&KnownFields> = known.iter().filter(|known| !is_excluded(known)).collect();
     let mut violations = failing_always(expressions, definition, &included, follows);
-    for expression in expressions.iter().filter(|expression| !expression.is_literal()) {
+    let not_literal = || expressions.iter().filter(|expression| !expression.is_literal());
+    for expression in not_literal().filter(|expression| !expression.is_condition) {
+        if included.iter().all(|known| expression.value(known) == Some(false)) {
+            let message = "the validation is false for every request that the rules match: the policy denies all of them";
+            violations.push(
+                Violation::new("always false", message)
+                    .at(&expression.field)
+                    .with_help("Correct the expression."),
+            );
+        }
+    }
+    for expression in not_literal() {
         if !included.iter().all(|known| expression.value(known) == Some(true)) {
             continue;
         }
@@ -272,17 +286,7 @@ fn failing(
     cluster_fixture: &ClusterFixture,
     follows: &str,
 ) -> Vec<Violation> {
-    let evaluated: Vec<(Attributes, PolicyRun)> = example_requests(cluster_fixture)
-        .filter_map(|request| {
-            let mut run = cluster_fixture.evaluation(request.clone());
-            let record = match &object.parsed {
-                Some(Parsed::Validating(policy)) => validate_by(policy, None, &mut run),
-                Some(Parsed::Mutating(policy)) => mutate_by(policy, None, &mut run),
-                _ => None,
-            };
-            Some((request, single_run(record?)?))
-        })
-        .collect();
+    let Some(evaluated) = evaluated(object, cluster_fixture) else { return Vec::new() };
     let denies = |record: &PolicyRun, index: usize| {
         record.decisions.get(index).is_some_and(|decision| decision.verdict == Verdict::Denied)
     };
@@ -293,7 +297,6 @@ fn failing(
     let mut violations: Vec<Violation> = Vec::new();
     for (request, record) in &evaluated {
         for error in errors(record, object, expressions) {
-            let reads_null = request.old_object.is_none() && error.text.contains("oldObject");
             // A denial by a validation of the missing field takes precedence. A validation of other fields that denies
             // all examples, such as one of image digests, says nothing about the missing field.
             let is_message = error.field.ends_with(".messageExpression");
@@ -301,7 +304,7 @@ fn failing(
                 && validations.iter().any(|(index, validation, denies_all)| {
                     denies(record, *index) && (!denies_all || validation.may_read(&error.key))
                 });
-            if reads_null || is_guarded || violations.iter().any(|known| known.field == error.field) {
+            if is_guarded || violations.iter().any(|known| known.field == error.field) {
                 continue;
             }
             let follows = match error.field.as_str() {
@@ -309,11 +312,44 @@ fn failing(
                 field if field.starts_with("spec.auditAnnotations") => REJECTED,
                 _ => follows,
             };
-            let violation = error.violation(request, follows);
+            let violation = if request.old_object.is_none() && error.text.contains("oldObject") {
+                reads_null(error.text, &error.key, follows).map(|found| found.at(&error.field))
+            } else {
+                error.violation(request, follows)
+            };
             violations.extend(violation.map(|it| if is_message { about_message(it) } else { it }));
         }
     }
     violations
+}
+
+/// Evaluates a policy for the examples that it matches; returns `None` for a binding.
+fn evaluated(
+    object: &PolicyObject,
+    cluster_fixture: &ClusterFixture,
+) -> Option<Vec<(Attributes, PolicyRun)>> {
+    let parsed = match object.parsed.as_ref()? {
+        Parsed::Validating(policy) => {
+            let definition = in_every_namespace(object, &policy.definition);
+            Parsed::Validating(Arc::new(ValidatingPolicy { definition, ..(**policy).clone() }))
+        }
+        Parsed::Mutating(policy) => {
+            let definition = in_every_namespace(object, &policy.definition);
+            Parsed::Mutating(Arc::new(MutatingPolicy { definition, ..(**policy).clone() }))
+        }
+        Parsed::ValidatingBinding(_) | Parsed::MutatingBinding(_) => return None,
+    };
+    let evaluate = |request: Attributes| {
+        let mut run = cluster_fixture.evaluation(request.clone());
+        let record = match &parsed {
+            Parsed::Validating(policy) => validate_by(policy, None, &mut run),
+            Parsed::Mutating(policy) => mutate_by(policy, None, &mut run),
+            Parsed::ValidatingBinding(_) | Parsed::MutatingBinding(_) => None,
+        };
+        Some((request, single_run(record?)?))
+    };
+    let selector = &object.definition()?.match_constraints.object_selector;
+    Some(example_requests(selector, cluster_fixture).filter_map(evaluate).collect())
 }
 
 /// An expression that fails because an object does not have a field.

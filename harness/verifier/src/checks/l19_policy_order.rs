@@ -1,5 +1,6 @@
 //! L19: the order of mutating policies does not matter.
 
+use kubernetes_types::selector::Selector;
 use serde_json::Value;
 
 use super::policy_examples::{example_requests, own_requests};
@@ -32,7 +33,9 @@ fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
         return Vec::new();
     }
     let cluster_fixture = &manifests.cluster_fixture;
-    let requests = own_requests(manifests.objects, cluster_fixture).chain(example_requests(cluster_fixture));
+    let every = Selector::default();
+    let requests =
+        own_requests(manifests.objects, cluster_fixture).chain(example_requests(&every, cluster_fixture));
     let found = order_dependences(&hooks, requests, cluster_fixture);
     let mutating = || policies.objects.iter().filter(|object| object.kind() == "MutatingAdmissionPolicy");
     let defects = found.iter().filter_map(|dependence| {

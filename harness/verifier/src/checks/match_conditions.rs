@@ -1,5 +1,6 @@
 //! Evaluates match conditions for examples of the matched kinds, without calling webhooks.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use kubernetes_admission::attributes::Attributes;
@@ -7,11 +8,13 @@ use kubernetes_admission::conditions::{Condition, Outcome};
 use kubernetes_admission::config::Webhook;
 use kubernetes_admission::matching;
 use kubernetes_api_server::ClusterFixture;
+use kubernetes_types::json::set;
 use kubernetes_types::schema::Type;
+use kubernetes_types::selector::Selector;
 use serde_json::{Value, json};
 
+use super::expression_types::MatchedTypes;
 use super::match_outcome::user;
-use super::undefined_fields::MatchedTypes;
 use crate::check::{Severity, Violation};
 use crate::corpus;
 use crate::shape;
@@ -35,9 +38,13 @@ pub(super) fn unguarded(subject: &Subject, cluster_fixture: &ClusterFixture) -> 
         return Vec::new();
     }
     let mut violations = undefined(webhook, cluster_fixture);
-    for request in corpus::examples(cluster_fixture).flat_map(|object| requests(&object, cluster_fixture)) {
+    // The namespace of the examples does not have labels, and conditions cannot read the namespace.
+    let in_every_namespace = Webhook { namespace_selector: Selector::default(), ..(**webhook).clone() };
+    let labels = required_labels(&webhook.object_selector);
+    let examples = corpus::examples(cluster_fixture);
+    for request in examples.flat_map(|object| requests(&object, &labels, cluster_fixture)) {
         let mut run = cluster_fixture.evaluation(request);
-        let Some(evaluation) = matching::decide(webhook, &mut run).conditions else { continue };
+        let Some(evaluation) = matching::decide(&in_every_namespace, &mut run).conditions else { continue };
         let request = run.attributes();
         if !matches!(evaluation.outcome, Outcome::Errors(_)) {
             continue;
@@ -48,9 +55,16 @@ pub(super) fn unguarded(subject: &Subject, cluster_fixture: &ClusterFixture) -> 
             let error = error.to_string();
             let Some(key) = missing_key(&error) else { continue };
             let field = format!("matchConditions[{index}]");
-            // V55 reports conditions that read a null oldObject.
-            let reads_null = request.old_object.is_none() && condition.mentions("oldObject");
-            if reads_null || violations.iter().any(|known| known.field == field) {
+            if violations.iter().any(|known| known.field == field) {
+                continue;
+            }
+            if request.old_object.is_none() && condition.mentions("oldObject") {
+                // V55 reports conditions that fail for every CREATE, whatever the object is.
+                if condition.mentions("object") {
+                    let follows = format!("{} without a call", consequence(webhook.failure_policy));
+                    violations
+                        .extend(reads_null(&condition.text, key, &follows).map(|found| found.at(field)));
+                }
                 continue;
             }
             violations.extend(violation(webhook, condition, request, key).map(|found| found.at(field)));
@@ -99,10 +113,57 @@ pub(crate) fn missing_key(error: &str) -> Option<&str> {
     error.rsplit_once("no such key: ").map(|(_, key)| key)
 }
 
+/// Returns the finding about an expression that reads the field `key` of oldObject, which is null when an object is created.
+///
+/// `follows` is what happens to the request.
+pub(super) fn reads_null(text: &str, key: &str, follows: &str) -> Option<Violation> {
+    if !reads(text, "oldObject", key) {
+        return None;
+    }
+    let message = format!(
+        "on CREATE, oldObject is null: the expression fails with `no such key: {key}`, and {follows}"
+    );
+    let violation = Violation::new("reads oldObject on CREATE", message);
+    Some(violation.with_help("Check `oldObject != null` first, or match only UPDATE."))
+}
+
+/// Returns the labels that all examples need to match `selector`, an objectSelector.
+pub(super) fn required_labels(selector: &Selector) -> BTreeMap<String, String> {
+    Selector::common_labels(&[selector]).unwrap_or_default()
+}
+
 /// Returns whether the expression `text` reads the field `key` of `parent`.
 fn reads(text: &str, parent: &str, key: &str) -> bool {
     let places = [format!("{parent}.{key}"), format!("{parent}['{key}']"), format!("{parent}[\"{key}\"]")];
     places.iter().any(|place| text.contains(place.as_str()))
+}
+
+/// Returns the key that the expression `text` reads first from a map such as `labels`.
+fn read_entry<'a>(text: &'a str, map: &str) -> Option<&'a str> {
+    text.match_indices(map).find_map(|(start, _)| {
+        let rest = text.get(start + map.len()..)?;
+        if let Some(name) = rest.strip_prefix('.') {
+            let end = name.find(|next: char| !next.is_alphanumeric() && next != '_').unwrap_or(name.len());
+            return name.get(..end).filter(|name| !name.is_empty());
+        }
+        let quoted = rest.strip_prefix("['").map(|rest| (rest, '\''));
+        let (rest, quote) = quoted.or_else(|| Some((rest.strip_prefix("[\"")?, '"')))?;
+        rest.split_once(quote).map(|(key, _)| key)
+    })
+}
+
+/// Returns the path before the first `.key` in the expression `text`, such as `object.spec`.
+fn read_path<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let suffix = format!(".{key}");
+    let is_path = |next: char| next.is_alphanumeric() || next == '_' || next == '.';
+    text.match_indices(&suffix).find_map(|(end, _)| {
+        let rest = text.get(end + suffix.len()..)?;
+        let before = text.get(..end)?;
+        let start = before.rfind(|next| !is_path(next)).map_or(0, |at| at + 1);
+        let path = before.get(start..)?;
+        let is_whole = !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_');
+        (is_whole && path.starts_with(char::is_alphabetic)).then_some(path)
+    })
 }
 
 /// A field that an expression reads and that an object or user does not have.
@@ -114,7 +175,7 @@ pub(super) enum MissingField {
         /// The objects or users that do not have the field.
         without: String,
         /// The advice on how to read the field.
-        help: &'static str,
+        help: Cow<'static, str>,
     },
 }
 
@@ -130,7 +191,7 @@ impl MissingField {
         }
         if reads("userInfo") || reads("userInfo.extra") {
             let help = "Guard the field, as in `has(request.userInfo.uid) && ...`.";
-            return Some(Self::Optional { without: format!("users without {key}"), help });
+            return Some(Self::Optional { without: format!("users without {key}"), help: help.into() });
         }
         let without = if reads("labels") {
             format!("objects without the label {key}")
@@ -139,9 +200,21 @@ impl MissingField {
         } else {
             format!("objects without {key}")
         };
-        let help = "Guard the field, as in `has(object.metadata.labels) && 'a' in object.metadata.labels && ...`, or \
-                    use optional syntax, as in `object.metadata.?labels.a.orValue('')`.";
-        Some(Self::Optional { without, help })
+        let maps = || ["labels", "annotations"].into_iter();
+        let entry = maps().find(|map| reads(map)).map(|map| (map, key));
+        let entry = entry
+            .or_else(|| maps().find(|map| *map == key).and_then(|map| Some((map, read_entry(text, map)?))));
+        let help = match (entry, read_path(text, key)) {
+            (Some((map, key)), _) => format!(
+                "Guard the key, as in `has(object.metadata.{map}) && '{key}' in object.metadata.{map} && ...`, or use \
+                 optional syntax, as in `object.metadata.?{map}[?'{key}'].orValue('')`."
+            ),
+            (None, Some(parent)) => format!(
+                "Guard the field, as in `has({parent}.{key}) && ...`, or use optional syntax, as in `{parent}.?{key}`."
+            ),
+            (None, None) => "Guard the field with `has()`, or use optional syntax, as in `.?`.".to_owned(),
+        };
+        Some(Self::Optional { without, help: help.into() })
     }
 }
 
@@ -195,8 +268,13 @@ fn violation(webhook: &Webhook, condition: &Condition, request: &Attributes, key
 
 /// Returns requests that create and update the object without labels and annotations, and with one of each.
 ///
-/// The two creations come first, followed by an unchanged update of each object.
-pub(super) fn requests(object: &Value, cluster_fixture: &ClusterFixture) -> Vec<Attributes> {
+/// Both objects also have the labels `required`. The two creations come first, followed by an unchanged update of each
+/// object.
+pub(super) fn requests(
+    object: &Value,
+    required: &BTreeMap<String, String>,
+    cluster_fixture: &ClusterFixture,
+) -> Vec<Attributes> {
     let mut bare = object.clone();
     for pointer in ["/metadata/labels", "/metadata/annotations"] {
         shape::remove(&mut bare, pointer);
@@ -205,6 +283,11 @@ pub(super) fn requests(object: &Value, cluster_fixture: &ClusterFixture) -> Vec<
     if let Some(metadata) = labeled.get_mut("metadata").and_then(Value::as_object_mut) {
         for field in ["labels", "annotations"] {
             metadata.insert(field.to_owned(), json!({OTHER_KEY: "a"}));
+        }
+    }
+    for (key, value) in required {
+        for object in [&mut bare, &mut labeled] {
+            set(object, &["metadata", "labels", key], value.as_str());
         }
     }
     let create = |object| cluster_fixture.create(object, "default", user("jane", &[])).ok();
@@ -294,7 +377,13 @@ mod tests {
         );
         check(&["object.metadata.annotations['a/b'] == 'c'"], &["objects without annotations"]);
         check(&["'x' in object.metadata.finalizers"], &["objects without finalizers"]);
+        let on_create = "on CREATE, oldObject is null: the expression fails with `no such key: metadata`, and the request is rejected without a call";
         check(&["oldObject.metadata.labels.a == 'b'"], &["objects without labels"]);
+        check(&["object.metadata.name == oldObject.metadata.name"], &[on_create]);
+        check(
+            &["object.spec.replicas > '3'"],
+            &["'_>_' applied to '(int, string)': evaluating it fails with `no such overload`"],
+        );
         check(&["request.userInfo.uid != 'a'"], &["users without uid"]);
         check(
             &["namespaceObject.metadata.name != 'a'"],

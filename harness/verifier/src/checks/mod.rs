@@ -3,6 +3,7 @@
 mod backend;
 mod collection;
 mod common_requests;
+mod expression_types;
 mod l01_validity;
 mod l02_fields;
 mod l03_version;
@@ -34,7 +35,6 @@ mod recorded_writes;
 mod requests;
 mod typical_request;
 mod typical_status;
-mod undefined_fields;
 mod v01_idempotence;
 mod v02_completeness;
 mod v03_preserves_others;

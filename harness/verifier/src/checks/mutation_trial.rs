@@ -20,12 +20,18 @@ mod errors {
     pub(super) const ATOMIC: &str = "may not mutate atomic arrays, maps or structs";
     pub(super) const UNDECLARED: &str = "field not declared in schema";
     pub(super) const MISSING_PATH: &str = "doc is missing path";
+    /// Between the expected type and the value, as in `.spec.hostNetwork: expected boolean, got &{yes}`.
+    pub(super) const OTHER_TYPE: &str = ", got &";
+    pub(super) const OPERATION: &str = "Unexpected kind: ";
     pub(super) const TYPE_NAME: &str = "type mismatch: unexpected type name";
 }
 
 /// The advice for an object whose type name does not match its path.
 const CORRECT_TYPE_NAME: &str = "Correct the type name: it is `Object` and the path of the field, such as \
                                  Object.metadata or Object.spec.containers.";
+
+/// The advice for a JSON patch with an unknown operation.
+const CORRECT_OPERATION: &str = "Set `op` to add, remove, replace, move, copy, or test.";
 
 /// The advice for an operation of a JSON patch whose parent is missing.
 const ADD_PARENT: &str =
@@ -40,9 +46,10 @@ pub(super) fn trial<'a>(
 ) -> Option<&'a MutationTrial> {
     let Some(Parsed::Mutating(written)) = &object.parsed else { return None };
     Some(object.mutation_trial.get_or_init(|| {
-        let policy = without_params(written);
+        let policy = without_params(object, written);
         let mut trial = MutationTrial::default();
-        for request in example_requests(cluster_fixture) {
+        let selector = &policy.definition.match_constraints.object_selector;
+        for request in example_requests(selector, cluster_fixture) {
             let Some((record, request)) = mutated(&policy, request, cluster_fixture) else { continue };
             let failing = failing(written, (&record, &request), &trial.failing);
             trial.failing.extend(failing);
@@ -62,10 +69,7 @@ fn failing(
     (record, request): (&PolicyRun, &Attributes),
     known: &[Violation],
 ) -> Vec<Violation> {
-    let follows = match policy.definition.failure_policy {
-        FailurePolicy::Fail => "the request is rejected",
-        FailurePolicy::Ignore => "the mutation is skipped",
-    };
+    let follows = follows(policy.definition.failure_policy);
     // The path of an operation may depend on the params.
     let has_params = policy.definition.param_kind.is_some();
     let mut violations: Vec<Violation> = Vec::new();
@@ -94,6 +98,10 @@ fn failing(
             Violation::new("unknown field", message).with_help(CORRECT_NAME)
         } else if error.contains(errors::TYPE_NAME) {
             Violation::new("wrong type name", message).with_help(CORRECT_TYPE_NAME)
+        } else if error.contains(errors::OTHER_TYPE) {
+            Violation::new("wrong type", message).with_help("Set a value of the type that the field has.")
+        } else if error.contains(errors::OPERATION) {
+            Violation::new("unknown operation", message).with_help(CORRECT_OPERATION)
         } else if error.contains(errors::MISSING_PATH) && !has_params {
             missing_parent(error, request, follows)
                 .unwrap_or_else(|| Violation::new("missing parent", message))
@@ -104,6 +112,14 @@ fn failing(
         violations.push(violation.at(field));
     }
     violations
+}
+
+/// Returns what happens if a mutation cannot be applied.
+fn follows(failure_policy: FailurePolicy) -> &'static str {
+    match failure_policy {
+        FailurePolicy::Fail => "the request is rejected",
+        FailurePolicy::Ignore => "the mutation is skipped",
+    }
 }
 
 /// Returns the field that is most similar to the undeclared field in kube-apiserver's error about an object of `kind`.
@@ -178,7 +194,22 @@ fn changed_again(
     }
     let (operation, resource) = (request.operation, request.resource.group_resource());
     let (second, _) = mutated(policy, request, cluster_fixture)?;
-    let index = second.mutations.iter().position(|mutation| mutation.outcome == Ok(MutationEffect::Changed))?;
+    let failed = second
+        .mutations
+        .iter()
+        .enumerate()
+        .find_map(|(index, mutation)| Some((index, mutation.outcome.as_ref().err()?)));
+    if let Some((index, error)) = failed {
+        let follows = follows(policy.definition.failure_policy);
+        let message = format!(
+            "the mutation fails when it is applied to its own result, for example on {operation} of {resource}: {error}; \
+             with reinvocationPolicy IfNeeded, it is applied twice, and {follows}"
+        );
+        let violation = Violation::new("fails on its own result", message);
+        return Some(violation.at(format!("spec.mutations[{index}]")));
+    }
+    let index =
+        second.mutations.iter().position(|mutation| mutation.outcome == Ok(MutationEffect::Changed))?;
     let message = format!(
         "the mutation changes its own result, for example on {operation} of {resource}: with reinvocationPolicy \
          IfNeeded, it is applied twice"

@@ -161,6 +161,7 @@ fn unsatisfiable(webhook: &Webhook, served: &[ServedResource]) -> impl Iterator<
             let violation = Violation::new("unsatisfiable selector", message).at(field);
             violation
                 .with_severity(severity)
+                .with_why("A selector matches only if all of its requirements match. kube-apiserver accepts a selector that can never match, and does not call the webhook.")
                 .with_help("Correct or remove the requirements that exclude each other.")
         },
     )

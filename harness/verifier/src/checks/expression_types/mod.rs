@@ -1,8 +1,12 @@
-//! Finds fields in expressions that the objects of the matched kinds cannot have.
+//! Finds fields in expressions that the objects of the matched kinds cannot have, and operands of wrong types.
 //!
 //! Like the type checking of kube-controller-manager, the expressions are compiled with the types of the kinds. Values
-//! other than objects, lists, and maps are `dyn`, so that only undefined fields are errors.
+//! whose type in CEL depends on the object or on its encoding, such as quantities and times, are `dyn`.
 
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
@@ -21,6 +25,7 @@ use serde_json::Value;
 use super::match_conditions::CORRECT_NAME;
 use super::matched_kinds::{kinds_of, top_level_fields};
 use crate::check::{Severity, Violation};
+use crate::operand_types;
 use crate::similar_name::most_similar;
 
 /// The variables and functions of all expressions of policies and match conditions.
@@ -29,6 +34,30 @@ static DECLARED: LazyLock<Environment> = LazyLock::new(|| {
     let declared = environment(RELEASE, Expressions::Stored);
     with_patch_types(with_admission_variables(declared, variables))
 });
+
+/// The beginning of the compile error about operands for which there is no overload.
+const NO_OVERLOAD: &str = "found no matching overload for '";
+
+/// The operators and functions that fail at run time if there is no overload for their operands.
+const STRICT: [&str; 14] = [
+    "_<_",
+    "_<=_",
+    "_>_",
+    "_>=_",
+    "_+_",
+    "_-_",
+    "_*_",
+    "_/_",
+    "_%_",
+    "size",
+    "startsWith",
+    "endsWith",
+    "contains",
+    "matches",
+];
+
+/// The advice about operands of a wrong type.
+const USE_EXPECTED_TYPE: &str = "Use values of the types that the operator or function expects.";
 
 /// The variable with the variables of a policy, and the name of its type.
 const VARIABLES: &str = "variables";
@@ -151,6 +180,26 @@ impl MatchedTypes {
         found
     }
 
+    /// Returns the compile errors about operands for which the operator or function has no overload, for any of the kinds.
+    ///
+    /// These are also errors at run time. `==` and `!=` are not: values of different types are unequal.
+    fn wrong_operands(&self, text: &str) -> Vec<Issue> {
+        let Some((first, others)) = self.kinds.split_first() else { return Vec::new() };
+        let of_operands = |issues: Vec<Issue>| {
+            issues.into_iter().filter(|issue| {
+                let function =
+                    issue.message.strip_prefix(NO_OVERLOAD).and_then(|rest| rest.split('\'').next());
+                function.is_some_and(|function| STRICT.contains(&function))
+            })
+        };
+        let others: Vec<Vec<Issue>> =
+            others.iter().map(|kind| of_operands(kind.issues(text)).collect()).collect();
+        let is_wrong_for_all = |issue: &Issue| {
+            others.iter().all(|issues| issues.iter().any(|other| other.position == issue.position))
+        };
+        of_operands(first.issues(text)).filter(is_wrong_for_all).collect()
+    }
+
     /// Returns the names of the kinds.
     fn kinds(&self) -> String {
         let kinds: Vec<&str> = self.kinds.iter().map(|kind| kind.kind.as_str()).collect();
@@ -176,7 +225,15 @@ impl MatchedTypes {
                 .with_severity(severity)
                 .with_help(CORRECT_NAME)
         };
-        self.undefined(text).into_iter().map(violation).collect()
+        let of_operands = |issue: Issue| {
+            let help = operand_types::advice(&issue.message);
+            let help = help.map_or(Cow::Borrowed(USE_EXPECTED_TYPE), Cow::from);
+            let message =
+                format!("{}: evaluating it fails with `no such overload`, and {follows}", issue.message);
+            Violation::new("wrong operand types", message).with_severity(Severity::Error).with_help(help)
+        };
+        let undefined = self.undefined(text).into_iter().map(violation);
+        undefined.chain(self.wrong_operands(text).into_iter().map(of_operands)).collect()
     }
 }
 
@@ -281,7 +338,19 @@ impl Declarations {
     }
 
     fn field(&mut self, field: &Field) -> Type {
-        let of = if let Kind::Message(id) = field.kind { self.message(MESSAGES.get(id)) } else { Type::Dyn };
+        let of = match field.kind {
+            Kind::Message(id) => self.message(MESSAGES.get(id)),
+            Kind::String => Type::String,
+            Kind::Bool => Type::Bool,
+            Kind::Int32 | Kind::Int64 => Type::Int,
+            Kind::Double
+            | Kind::Bytes
+            | Kind::Json
+            | Kind::Quantity
+            | Kind::Time
+            | Kind::MicroTime
+            | Kind::IntOrString => Type::Dyn,
+        };
         match field.shape {
             Shape::Plain | Shape::Optional => of,
             Shape::List => Type::list(of),
@@ -327,143 +396,12 @@ impl Declarations {
                 (values @ Value::Object(_), _) => Type::map(Type::String, self.schema(values, path, None)),
                 _ => Type::Dyn,
             },
+            // A nullable value may be null, and a value with a format may have another type in CEL.
+            Some(_) if schema["nullable"] == true || schema["format"].is_string() => Type::Dyn,
+            Some("string") => Type::String,
+            Some("integer") => Type::Int,
+            Some("boolean") => Type::Bool,
             _ => Type::Dyn,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use kubernetes_admission::config::Scope;
-    use serde_json::json;
-
-    use super::*;
-
-    /// Returns the undefined fields of an expression, for rules that match `resources` of the groups.
-    fn undefined(groups: &[&str], resources: &[&str], text: &str) -> Vec<String> {
-        let owned = |list: &[&str]| list.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
-        let rule = Rule {
-            api_groups: owned(groups),
-            resources: owned(resources),
-            api_versions: owned(&["v1"]),
-            operations: owned(&["*"]),
-            scope: Scope::All,
-        };
-        let definition = json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": "widgets.example.com"},
-            "spec": {
-                "group": "example.com", "scope": "Namespaced",
-                "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                    "type": "object",
-                    "properties": {"spec": {"type": "object", "properties": {
-                        "size": {"type": "integer"},
-                        "parts": {"type": "array", "items": {
-                            "type": "object", "properties": {"name": {"type": "string"}},
-                        }},
-                        "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-                        "by": {"type": "object", "additionalProperties": {"type": "string"}},
-                    }}},
-                }}}],
-            },
-        });
-        let cluster_fixture = ClusterFixture::new([&definition]);
-        let Some(mut types) = MatchedTypes::new([&rule], &cluster_fixture) else {
-            return vec!["?".to_owned()];
-        };
-        types.declare_variable("containers", "object.spec.template.spec.containers");
-        let shown = |found: UndefinedField| {
-            let similar = found.similar.map(|similar| format!(", {similar}?")).unwrap_or_default();
-            format!("{}.{}{similar}", found.object, found.field)
-        };
-        types.undefined(text).into_iter().map(shown).collect()
-    }
-
-    #[test]
-    fn misspelled_field_of_a_built_in_kind_is_undefined() {
-        let check = |text: &str, expected: &[&str]| {
-            assert_eq!(undefined(&["apps"], &["deployments"], text), expected, "{text}");
-        };
-        let replicas = ["DeploymentSpec.replica, replicas?"];
-        check("object.spec.replica <= 5", &replicas);
-        check("!has(object.spec.replica) || object.spec.replica <= 5", &replicas);
-        check("object.spec.?replica.orValue(1) <= 5", &replicas);
-        check("oldObject != null && oldObject.spec.replica > 1", &replicas);
-        let image = ["Container.imge, image?"];
-        check("object.spec.template.spec.containers.all(c, c.imge != 'a')", &image);
-        check("variables.containers.exists(c, c.imge == 'a')", &image);
-        check("object.metadata.label.a == 'b'", &["ObjectMeta.label, labels?"]);
-        check("object.zzz", &["Deployment.zzz"]);
-    }
-
-    #[test]
-    fn correct_and_unknown_types_are_not_reported() {
-        let check = |text: &str| {
-            assert!(undefined(&["apps"], &["deployments"], text).is_empty(), "{text}");
-        };
-        check("object.spec.replicas <= 5 && object.metadata.labels.any == 'a'");
-        check("object.metadata.annotations[?'a/b'].orValue('') == object.apiVersion + object.kind");
-        check("object.spec.template.spec.containers.all(c, c.resources.limits.cpu.any == 1)");
-        check("object.spec.strategy.rollingUpdate.maxSurge == '25%'");
-        check("dyn(object).spec.replica == 1");
-        check("object.spec == {'replica': 1} || object.spec == oldObject.spec");
-        check("params.any.field == 1 && request.namespace != ''");
-        let pods =
-            "has(object.spec.template) ? object.spec.template.spec.containers : object.spec.containers";
-        let both =
-            undefined(&["", "apps"], &["pods", "deployments"], &format!("({pods}).all(c, c.image != '')"));
-        assert!(both.is_empty(), "{both:?}");
-    }
-
-    #[test]
-    fn field_of_several_kinds_is_undefined_only_if_no_kind_has_it() {
-        let resources = ["deployments", "statefulsets"];
-        let found =
-            undefined(&["apps"], &resources, "object.spec.serviceName == '' || object.spec.replica == 1");
-        assert_eq!(found, ["DeploymentSpec.replica, replicas?"]);
-    }
-
-    #[test]
-    fn objects_of_unknown_kinds_have_apiversion_kind_and_metadata() {
-        for (groups, resources) in [
-            (&["*"][..], &["deployments"][..]),
-            (&["*"], &["*"]),
-            (&["example.com"], &["*"]),
-            (&["apps"], &["deployments/scale"]),
-            (&["apps", "other.example.com"], &["deployments"]),
-            (&["apps"], &["deployments", "others"]),
-        ] {
-            let check = |text: &str, expected: &[&str]| {
-                assert_eq!(undefined(groups, resources, text), expected, "{groups:?} {resources:?} {text}");
-            };
-            let metadata = ["a matched object.metdata, metadata?"];
-            check("object.metdata.name == 'a'", &metadata);
-            check("has(oldObject.metdata)", &metadata);
-            check("object.metadata.nmae == 'a'", &["ObjectMeta.nmae, name?"]);
-            check("object.spec.replica == 1 && object.other.field == 1 && object.kind == 'A'", &[]);
-        }
-    }
-
-    #[test]
-    fn objects_of_all_kinds_of_built_in_groups_have_the_fields_of_these_kinds() {
-        let check = |text: &str, expected: &[&str]| {
-            assert_eq!(undefined(&["", "apps"], &["*"], text), expected, "{text}");
-        };
-        check("object.metdata.name == 'a'", &["a matched object.metdata, metadata?"]);
-        check("object.sepc.replicas == 1", &["a matched object.sepc, spec?"]);
-        check("object.webhooks.size() == 1", &["a matched object.webhooks"]);
-        check("object.data.a == 'b' || object.spec.replica == 1 || object.type == 'Opaque'", &[]);
-    }
-
-    #[test]
-    fn misspelled_field_of_a_custom_resource_is_undefined() {
-        let check = |text: &str, expected: &[&str]| {
-            assert_eq!(undefined(&["example.com"], &["widgets"], text), expected, "{text}");
-        };
-        check("object.spec.sise > 1", &["Widget.spec.sise, size?"]);
-        check("object.spec.parts.all(p, p.nam != '')", &["Widget.spec.parts.nam, name?"]);
-        check("object.metadata.nam != ''", &["ObjectMeta.nam, name?"]);
-        check("object.spec.any.field == 1 && object.spec.by.field == '' && object.spec.size > 1", &[]);
     }
 }
