@@ -263,10 +263,13 @@ fn resource_of_a_rule_that_is_misspelled_is_named() {
         policy(&format!("And \"policy\" is configured with:\n  \"\"\"yaml\n  {rules}\n  \"\"\""))
     };
     let found = configured(rules);
-    let expected = r#"rules[0].resources has ["configmap"], the request "configmaps" (is the resource name misspelled?)"#;
+    let expected = r#"rules[0].resources has ["configmap"], but the request has "configmaps" (is the resource name misspelled?)"#;
     assert!(found.contains(expected), "{found}");
     let found = configured(&rules.replace("configmap]", "pods]"));
-    assert!(found.contains(r#"rules[0].resources has ["pods"], the request "configmaps""#), "{found}");
+    assert!(
+        found.contains(r#"rules[0].resources has ["pods"], but the request has "configmaps""#),
+        "{found}"
+    );
     assert!(!found.contains("misspelled"), "{found}");
 }
 

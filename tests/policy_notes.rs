@@ -83,7 +83,7 @@ fn policy_that_does_not_match_shows_the_compared_values() {
     explains(
         "operations: [CREATE]",
         "operations: [DELETE]",
-        r#"policy "entries": not applied: matchConstraints.resourceRules[0].operations has ["DELETE"], the request "CREATE""#,
+        r#"policy "entries": not applied: matchConstraints.resourceRules[0].operations has ["DELETE"], but the request has "CREATE""#,
     );
     explains(
         "resourceRules: [{operations: [CREATE]",
@@ -287,14 +287,13 @@ Feature: A denial
 "#
         )
     };
-    for expected in ["403", "403 Forbidden"] {
+    for (expected, status) in [("403", "code: 403"), ("403 Forbidden", "code: 403, reason: Forbidden")] {
         let found = run(&feature(expected));
-        let help = "help: kube-apiserver responds with 400 if the webhook's response has no `status.code` of at least 400: \
-                    return `status: {code: 403}`, or expect 400";
-        assert!(found.contains(help), "{found}");
+        let help = "help: kube-apiserver responds with 400 if `status.code` in the webhook's response is missing or less than 400: return";
+        assert!(found.contains(&format!("{help} `status: {{{status}}}`, or expect 400")), "{found}");
     }
     let found = run(&feature("400 Forbidden"));
-    assert!(!found.contains("at least 400"), "{found}");
+    assert!(!found.contains("or less than 400"), "{found}");
 }
 
 #[test]
@@ -338,7 +337,8 @@ fn review_reports_what_each_policy_did() {
         "type": "validating", "round": 1, "policy": "entries", "binding": "limit", "outcome": "denied", "message": "at most 3 entries",
     }]);
     assert_eq!(review("map.yaml"), denied);
-    let reason = "matchConstraints.resourceRules[0].resources has [\"configmaps\"], the request \"secrets\"";
+    let reason =
+        "matchConstraints.resourceRules[0].resources has [\"configmaps\"], but the request has \"secrets\"";
     let skipped = serde_json::json!([{
         "type": "validating", "round": 1, "policy": "entries", "outcome": "skipped", "message": reason,
     }]);
@@ -429,7 +429,7 @@ fn rejection_by_a_policy_has_help_that_fits_the_reason() {
     for (validation, help) in [
         (
             "expression: object.data.size() <= 3",
-            "change the object. For a reason in the message, add a message to the validation",
+            "change the object. To tell clients the reason, set `message` in the validation",
         ),
         (
             "expression: object.data.none == ''",

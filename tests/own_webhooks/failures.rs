@@ -121,7 +121,7 @@ async fn rules_that_do_not_match_are_shown_with_the_values_of_the_request() {
     std::fs::write(&manifest, text).expect("it is written");
     let text = ends_with(&stage.run("in-process").await, 1);
     let note = "inject.example.com: not called: none of its rules matches the request: rules[0].apiGroups has \
-                [\"apps\"], the request \"\"";
+                [\"apps\"], but the request has \"\"";
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(&format!("= note: {note}")), "{text}");
 }

@@ -264,8 +264,8 @@ webhooks:
         Webhooks
           validating
             -  policy.example.com  not called: none of its rules matches the request
-                rules[0].resources has ["pod"], the request "pods" (is the resource name misspelled?)
-                rules[1].resources has ["services"], the request "pods"
+                rules[0].resources has ["pod"], but the request has "pods" (is the resource name misspelled?)
+                rules[1].resources has ["services"], but the request has "pods"
 
         Object
           11 changes by defaults, 3 changes by plugins, 6 changes by the server (-v shows them)

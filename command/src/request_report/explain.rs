@@ -70,8 +70,8 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Describes the values that were compared for `webhook` at the event with this `index`, and the criteria that were not
-    /// tested, because `mismatch` came first, and do not match, either.
+    /// Returns the values that were compared for `mismatch` at the event with this `index`, and descriptions of the later
+    /// criteria that also do not match.
     pub(super) fn compared(
         &self,
         index: usize,
@@ -82,9 +82,10 @@ impl<'a> Facts<'a> {
         let attributes =
             Attributes { object: object.map(|object| (*object).clone()), ..self.attributes.clone() };
         let namespace = self.namespace.as_deref();
-        let compared = match mismatch {
-            Mismatch::Rules => unmatched_rules(webhook, &attributes, self.server).collect(),
-            _ => matching::explain(webhook, &attributes, namespace, mismatch),
+        let compared = if *mismatch == Mismatch::Rules {
+            unmatched_rules(webhook, &attributes, self.server).collect()
+        } else {
+            matching::explain(webhook, &attributes, namespace, mismatch)
         };
         (compared, matching::explain_further(webhook, &attributes, namespace, mismatch))
     }

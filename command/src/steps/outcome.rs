@@ -160,7 +160,7 @@ fn is_rejected(world: &mut World, code: u16) -> Outcome {
         return Ok(());
     }
     let failure = StepFailure::new(format!("expected {code}, found {}", world.decision()));
-    Err(failure.with_help(without_code(rejection).then(|| missing_code(code))))
+    Err(failure.with_help(without_code(rejection).then(|| missing_code(&format!("code: {code}")))))
 }
 
 /// Returns whether the rejection has the code of a webhook's response without `status.code`.
@@ -169,10 +169,11 @@ fn without_code(rejection: &Answer) -> bool {
     rejection.code == StatusCode::BAD_REQUEST && rejection.reason().is_empty() && is_denial
 }
 
-fn missing_code(code: u16) -> String {
+/// Returns help for a denial without a code; `status` are the fields that the step expects.
+fn missing_code(status: &str) -> String {
     format!(
-        "kube-apiserver responds with 400 if the webhook's response has no `status.code` of at least 400: return \
-         `status: {{code: {code}}}`, or expect 400"
+        "kube-apiserver responds with 400 if `status.code` in the webhook's response is missing or less than 400: return \
+         `status: {{{status}}}`, or expect 400"
     )
 }
 
@@ -185,7 +186,7 @@ fn is_rejected_with(world: &mut World, code: u16, reason: String) -> Outcome {
     }
     let failure = StepFailure::new(format!("expected {code} {reason}, found {}", world.decision()));
     if without_code(rejection) && code != 400 {
-        return Err(failure.with_help(Some(missing_code(code))));
+        return Err(failure.with_help(Some(missing_code(&format!("code: {code}, reason: {reason}")))));
     }
     let is_code = rejection.code.as_u16() == code;
     Err(failure.with_help((is_code && rejection.reason().is_empty()).then(|| {

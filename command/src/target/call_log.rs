@@ -213,7 +213,7 @@ fn skips(request: &ObservedRequest) -> Vec<RecordedSkip> {
 /// The maximum number of rules that a reason describes.
 const MAX_RULES: usize = 3;
 
-/// Describes for each rule of a webhook the first field that does not match the request.
+/// Describes for each rule of a webhook the fields that do not match the request.
 ///
 /// Returns `None` if the webhook has no rules.
 fn rule_mismatches(

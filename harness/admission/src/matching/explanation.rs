@@ -53,9 +53,10 @@ pub fn explain_further(
         further.extend(unmet_object_selector(&webhook.object_selector, attributes));
     }
     let is_certain = |rule: &Rule| {
-        let field = rules::mismatch(rule, super::request(attributes, &attributes.resource));
-        let may_be_equivalent = |field| !matches!(field, Field::Scope | Field::Operations);
-        field.is_some_and(|field| webhook.match_policy == MatchPolicy::Exact || !may_be_equivalent(field))
+        let mut fields = rules::mismatches(rule, super::request(attributes, &attributes.resource));
+        fields
+            .next()
+            .is_some_and(|field| webhook.match_policy == MatchPolicy::Exact || !may_be_equivalent(field))
     };
     if matches!(mismatch, Mismatch::NamespaceSelector | Mismatch::ObjectSelector)
         && webhook.rules.iter().all(is_certain)
@@ -65,7 +66,7 @@ pub fn explain_further(
     further
 }
 
-/// Returns the rules that do not match a request, each with its index and the first field that does not match.
+/// Returns the rules that do not match a request, each with its index and the fields that do not match.
 ///
 /// The description begins with the name of the field: `resources has ["pods"], …`.
 pub fn unmatched_rules<'a>(
@@ -110,10 +111,27 @@ pub(crate) fn unmet_object_selector(object_selector: &Selector, attributes: &Att
         .collect()
 }
 
-/// Describes the first field of a rule that does not match the request, such as `scope is Cluster, …`.
+/// Describes the fields of a rule that do not match the request, such as `scope is Cluster, …`.
+///
+/// With the `matchPolicy` `Equivalent`, another version of the resource can match a rule with another API group or version,
+/// so these are described only if operation and scope match.
 pub(crate) fn rule_mismatch(rule: &Rule, attributes: &Attributes, policy: MatchPolicy) -> Option<String> {
-    let field = rules::mismatch(rule, super::request(attributes, &attributes.resource))?;
-    Some(refusal(rule, field, attributes, policy))
+    let fields: Vec<Field> =
+        rules::mismatches(rule, super::request(attributes, &attributes.resource)).collect();
+    let first = *fields.first()?;
+    let may_match = |field: Field| {
+        policy == MatchPolicy::Equivalent
+            && !may_be_equivalent(first)
+            && matches!(field, Field::ApiGroups | Field::ApiVersions)
+    };
+    let described = fields.into_iter().filter(|field| !may_match(*field));
+    let described: Vec<String> = described.map(|field| refusal(rule, field, attributes, policy)).collect();
+    Some(described.join("; "))
+}
+
+/// Returns whether another version of the resource may match a field that the requested version does not match.
+fn may_be_equivalent(field: Field) -> bool {
+    !matches!(field, Field::Scope | Field::Operations)
 }
 
 fn selector(field: &str, refused: Option<String>, what: &str, object: &Value) -> Vec<String> {
@@ -131,7 +149,7 @@ fn selector(field: &str, refused: Option<String>, what: &str, object: &Value) ->
 fn refusal(rule: &Rule, field: Field, attributes: &Attributes, policy: MatchPolicy) -> String {
     let resource = &attributes.resource;
     let list = |name: &str, entries: &[String], found: &str| {
-        format!("{name} has {}, the request {}", json!(entries), json!(found))
+        format!("{name} has {}, but the request has {}", json!(entries), json!(found))
     };
     let exact = match policy {
         MatchPolicy::Exact => " (matchPolicy is Exact)",
@@ -184,7 +202,7 @@ mod tests {
         attributes.operation = Operation::Delete;
         let further = |webhook: &Webhook, mismatch| explain_further(webhook, &attributes, None, &mismatch);
         let labels = "objectSelector requires app=web; the object has no labels";
-        let operations = r#"rules[0].operations has ["CREATE"], the request "DELETE""#;
+        let operations = r#"rules[0].operations has ["CREATE"], but the request has "DELETE""#;
         assert_eq!(further(&webhook, Mismatch::NamespaceSelector), [labels, operations]);
         assert_eq!(further(&webhook, Mismatch::ObjectSelector), [operations]);
         assert_eq!(further(&webhook, Mismatch::Rules), [""; 0]);
@@ -193,7 +211,7 @@ mod tests {
         webhook.rules[0].resources = vec!["pods".to_owned()];
         assert_eq!(further(&webhook, Mismatch::NamespaceSelector), [""; 0]);
         webhook.match_policy = MatchPolicy::Exact;
-        let resources = r#"rules[0].resources has ["pods"], the request "configmaps""#;
+        let resources = r#"rules[0].resources has ["pods"], but the request has "configmaps""#;
         assert_eq!(further(&webhook, Mismatch::NamespaceSelector), [resources]);
     }
 
@@ -233,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_explains_its_first_field_that_does_not_match() {
+    fn every_rule_explains_the_fields_that_do_not_match() {
         let mut webhook = webhook("w");
         let rule = webhook.rules.remove(0);
         let list = |entry: &str| vec![entry.to_owned()];
@@ -242,17 +260,24 @@ mod tests {
             Rule { scope: Scope::Cluster, operations: list("DELETE"), ..rule.clone() },
             Rule { operations: list("DELETE"), ..rule.clone() },
             Rule { api_groups: list("apps"), ..rule.clone() },
-            Rule { resources: list("pods"), ..rule },
+            Rule { resources: list("pods"), ..rule.clone() },
         ];
         check(
             &webhook,
             &Mismatch::Rules,
             &[
-                "rules[0].scope is Cluster, the object is in a namespace",
-                r#"rules[1].operations has ["DELETE"], the request "CREATE""#,
-                r#"rules[2].apiGroups has ["apps"], the request "" (matchPolicy is Exact)"#,
-                r#"rules[3].resources has ["pods"], the request "configmaps""#,
+                r#"rules[0].scope is Cluster, the object is in a namespace; operations has ["DELETE"], but the request has "CREATE""#,
+                r#"rules[1].operations has ["DELETE"], but the request has "CREATE""#,
+                r#"rules[2].apiGroups has ["apps"], but the request has "" (matchPolicy is Exact)"#,
+                r#"rules[3].resources has ["pods"], but the request has "configmaps""#,
             ],
         );
+        // Another version of the resource may match the group, but not the operation.
+        let rule =
+            Rule { operations: list("DELETE"), api_groups: list("apps"), resources: list("pods"), ..rule };
+        webhook.match_policy = MatchPolicy::Equivalent;
+        webhook.rules = vec![rule];
+        let expected = r#"rules[0].operations has ["DELETE"], but the request has "CREATE"; resources has ["pods"], but the request has "configmaps""#;
+        check(&webhook, &Mismatch::Rules, &[expected]);
     }
 }

@@ -19,11 +19,11 @@ pub(crate) struct Request<'a> {
 /// Source: apiserver pkg/admission/plugin/webhook/predicates/rules/rules.go, `Matcher.Matches`.
 /// Rule: SEL-03.
 pub(crate) fn matches(rule: &Rule, request: Request<'_>) -> bool {
-    mismatch(rule, request).is_none()
+    mismatches(rule, request).next().is_none()
 }
 
-/// Returns the first field of `rule` that does not match `request`.
-pub(super) fn mismatch(rule: &Rule, request: Request<'_>) -> Option<Field> {
+/// Returns the fields of `rule` that do not match `request`, in the order in which they are checked.
+pub(super) fn mismatches<'a>(rule: &'a Rule, request: Request<'a>) -> impl Iterator<Item = Field> + 'a {
     let tests: [(Field, Test); 5] = [
         (Field::Scope, scope),
         (Field::Operations, operation),
@@ -31,7 +31,7 @@ pub(super) fn mismatch(rule: &Rule, request: Request<'_>) -> Option<Field> {
         (Field::ApiVersions, version),
         (Field::Resources, resource),
     ];
-    tests.into_iter().find(|(_, test)| !test(rule, request)).map(|(field, _)| field)
+    tests.into_iter().filter(move |(_, test)| !test(rule, request)).map(|(field, _)| field)
 }
 
 type Test = fn(&Rule, Request<'_>) -> bool;

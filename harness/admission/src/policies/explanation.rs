@@ -29,7 +29,7 @@ fn compared(resources: &MatchResources, field: MatchField, run: &AdmissionRun<'_
                     let names = serde_json::json!(named.resource_names);
                     let name = serde_json::Value::from(attributes.name.as_str());
                     (!named.has_name(&attributes.name))
-                        .then(|| format!("resourceNames has {names}, the request {name}"))
+                        .then(|| format!("resourceNames has {names}, but the request has {name}"))
                 });
                 Some(format!("resourceRules[{index}].{}", mismatch?))
             });

@@ -319,8 +319,8 @@ fn skipped_policies_and_bindings_have_the_compared_values() {
             json!({"resourceRules": [rule(&[], "DELETE"), rule(&["x"], "*")]}),
             MatchField::ResourceRules,
             &[
-                r#"resourceRules[0].operations has ["DELETE"], the request "CREATE""#,
-                r#"resourceRules[1].resourceNames has ["x"], the request "n""#,
+                r#"resourceRules[0].operations has ["DELETE"], but the request has "CREATE""#,
+                r#"resourceRules[1].resourceNames has ["x"], but the request has "n""#,
             ],
         ),
         (
