@@ -12,6 +12,7 @@ use crate::diagnostic::several;
 use crate::explain_error::{self, WebhookPlace};
 use crate::failure_cause::brief;
 use crate::verdict::{self, most};
+use crate::verify::objects::NOT_REPRESENTATIVE;
 
 /// The maximum number of checks to list by ID; any other checks are only counted.
 pub(super) const MAX_IDS: usize = 10;
@@ -106,10 +107,16 @@ pub(super) fn limits(report: &Report) -> Vec<Remark> {
     remarks
 }
 
-/// Returns the remarks about objects that were not sent.
+/// Returns the remarks about objects that were not sent. Those about objects of the user are warnings.
 pub(super) fn left_out(report: &Report) -> impl Iterator<Item = Remark> {
     report.left_out.iter().map(|(reason, count)| {
-        Remark::new(Severity::Note, &format!("{} skipped: {reason}", several_objects(*count)))
+        let severity = if reason == NOT_REPRESENTATIVE { Severity::Note } else { Severity::Warning };
+        let mut remark = Remark::new(severity, &format!("{} skipped: {reason}", several_objects(*count)));
+        if reason.starts_with("no resource has the kind ") {
+            let help = "correct its apiVersion or kind, or pass its CustomResourceDefinition with -c";
+            remark.help.push(help.to_owned());
+        }
+        remark
     })
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn text(report: &Report, lists_checks: bool, code: ExitCode, hidden_n
     if let Some(shared) = shared(report) {
         let _ = writeln!(text, "{FAINT}{shared}{FAINT:#}");
     }
-    let left_out = remarks::left_out(report).filter(|_| lists_checks);
+    let left_out = remarks::left_out(report).filter(|it| lists_checks || it.severity == Severity::Warning);
     let (notes, warnings): (Vec<Remark>, Vec<Remark>) =
         remarks::limits(report).into_iter().chain(left_out).partition(|it| it.severity == Severity::Note);
     let (minor, grave) = findings(report).into_iter().partition(|(_, it)| it.severity == Severity::Note);
