@@ -50,8 +50,8 @@ pub(crate) struct ScenarioFailure<'a> {
     pub(crate) message: Option<&'a str>,
     /// The notes that can explain the failure and that the message does not contain.
     pub(crate) notes: Vec<&'a Note>,
-    /// The other notes of the last request, such as its calls.
-    pub(crate) calls: Vec<&'a Note>,
+    /// All notes of the last request about what happened, such as its calls, in order.
+    pub(crate) events: Vec<&'a Note>,
     /// The whole documents that the failed step checked.
     pub(crate) documents: Vec<&'a Note>,
 }
@@ -267,7 +267,7 @@ impl ScenarioRecord {
             line: failed.map_or(self.planned.key.line, |(step, _)| step.line),
             message,
             notes: attempt.into_iter().flat_map(Attempt::causes).filter(is_new).collect(),
-            calls: attempt.into_iter().flat_map(Attempt::events).filter(is_new).collect(),
+            events: attempt.into_iter().flat_map(Attempt::events).filter(is_new).collect(),
             documents: documents.iter().filter(|note| note.kind == NoteKind::Whole).collect(),
         }
     }
@@ -355,7 +355,7 @@ impl Attempt {
 
     /// Returns the notes of the last request up to the failed step about what happened, such as its calls.
     fn events(&self) -> impl Iterator<Item = &Note> {
-        self.last_told().filter(|note| note.kind == NoteKind::Event)
+        self.last_told().filter(|note| matches!(note.kind, NoteKind::Event | NoteKind::Cause))
     }
 
     /// Returns the notes of the last step up to the failed step that has notes about a request.

@@ -93,10 +93,13 @@ fn failures(text: &mut String, record: &Record, evidence: Evidence) {
         if !message.is_empty() {
             diagnostic.block("message", &message);
         }
-        if evidence == Evidence::Calls {
-            failure.calls.iter().for_each(|call| diagnostic.block("note", &call.text));
+        let shows_events = evidence == Evidence::Calls;
+        if shows_events {
+            failure.events.iter().for_each(|event| diagnostic.block("note", &event.text));
         }
-        let told = failure.notes.iter().map(|note| (note.kind, note.text.as_str()));
+        // The events contain the causes.
+        let told = failure.notes.iter().filter(|note| !shows_events || note.kind == NoteKind::Help);
+        let told = told.map(|note| (note.kind, note.text.as_str()));
         for (kind, note) in notes.into_iter().chain(told) {
             match kind {
                 NoteKind::Help => {
