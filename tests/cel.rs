@@ -339,7 +339,7 @@ fn existing_namespace_is_the_namespace_object() {
     let expression = "namespaceObject.metadata.labels.team == 'blue'";
     let output = cel(&path, &[expression, "-f", "settings.yaml", "--with", "namespace.yaml", "-o", "json"]);
     assert_eq!(reports(&output)[0]["value"], true);
-    let note = "note: namespaceObject is null: pass the Namespace with --namespace-object FILE, or in the files of --with\n";
+    let note = "note: namespaceObject is null, as in match conditions of webhooks. For an expression of a policy, pass the Namespace with --namespace-object FILE or in the files of --with\n";
     assert!(!String::from_utf8_lossy(&output.stderr).contains(note), "{output:?}");
     let output = cel(&path, &[expression, "-f", "settings.yaml"]);
     assert!(String::from_utf8_lossy(&output.stderr).contains(note), "{output:?}");

@@ -52,8 +52,8 @@ Exit status:
     5  all failures were caused by features that admit does not support
     6  verify: no findings that fail the run, but a webhook response is missing or
        invalid, or a check selected with --check cannot run; pull: a part of the
-       cluster could not be read; review: the decision depends on webhooks of
-       a cluster that are not called, or not all of its objects were read
+       cluster could not be read; review: the decision depends on webhooks
+       that admit did not call, or admit pull did not read all objects
   130  stopped by SIGINT
   143  stopped by SIGTERM";
 

@@ -76,7 +76,7 @@ pub enum Scalar {
     Untyped,
 }
 
-/// A type of lists: the type of their items, and how items are matched.
+/// A list type: the item type, and how items are matched.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "callers make them")]
 pub struct ListType<T> {

@@ -94,7 +94,7 @@ Examples:
   admit cel \"authorizer.requestResource.check('delete').allowed()\" -f pod.yaml \\
     --with roles.yaml --as jane -o json
 
-Exit status: 0 if every expression has a value, 1 if an expression does not compile or cannot be evaluated.";
+Exit status: 0 if every expression has a value, 1 if an expression does not compile or cannot be evaluated,\n2 if the command line or an input file is invalid.";
 
 /// The values of `--output`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -147,7 +147,7 @@ impl Cel {
         if self.configurations.is_empty() {
             if uses_it && !input.has_namespace_object() {
                 input.notes.push(
-                    "namespaceObject is null: pass the Namespace with --namespace-object FILE, or in the files of --with"
+                    "namespaceObject is null, as in match conditions of webhooks. For an expression of a policy, pass the Namespace with --namespace-object FILE or in the files of --with"
                         .to_owned(),
                 );
             }

@@ -20,8 +20,8 @@ use crate::{ExitCode, Failure, documents, screen};
 /// Explain a kube-apiserver error about a webhook or an admission policy.
 ///
 /// Reads an error message from kubectl or a log, and prints which webhook failed or which admission policy denied the
-/// request. Also prints the most common reasons, commands for diagnosis, the faults of `admit fakes` that reproduce the
-/// error, and the lines of a log. Works offline.
+/// request. Also prints common causes, commands for diagnosis, the faults of `admit fakes` that reproduce the error, and
+/// the log lines that contain it. Works offline.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExplainError {
@@ -49,7 +49,7 @@ Examples:
   kubectl apply -f pod.yaml 2>&1 | admit explain-error -f -
   admit explain-error -f kube-apiserver.log -o json
 
-Exit status: 0 if a message is recognized, 1 otherwise.";
+Exit status: 0 if a message is recognized, 1 otherwise, 2 if the command line or an input file is invalid.";
 
 /// The maximum number of printed messages whose cause is unknown.
 const MAX_UNKNOWN: usize = 5;
@@ -95,7 +95,7 @@ impl ExplainError {
             screen::status!("and {}", several(more, "more message"));
         }
         if explanations.is_empty() && unknown.is_empty() {
-            screen::status!("no error about a webhook in the input");
+            screen::status!("no error about a webhook or an admission policy in the input");
             screen::status!("if the API server rejects a configuration, `admit lint -c FILE` explains it");
         }
         if explanations.is_empty() || !unknown.is_empty() {

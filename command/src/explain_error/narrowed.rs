@@ -42,6 +42,9 @@ pub(super) fn causes(cause: &str, message: &str) -> Option<Vec<String>> {
     let apply = problem.strip_prefix("error applying patch: ")?;
     let cause = if apply.contains("may not mutate atomic") {
         "the apply configuration sets an atomic list or map, which only a JSON Patch can change; use patchType JSONPatch"
+    } else if apply.contains("duplicate entries for key") {
+        "the expression sets a list that has an item twice, for example because the object already has the new item in the \
+         second round; set only the new item, because an apply configuration keeps the other items"
     } else {
         "the apply configuration does not fit the kind of the object; correct the field that the message names, or match \
          only kinds that have it"

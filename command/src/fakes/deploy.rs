@@ -26,7 +26,7 @@ use crate::{ExitCode, Failure, screen};
 /// The journal does not contain the calls that check the webhooks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Webhooks do not match the namespace of the fakes and kube-system. A webhook with failurePolicy Fail is rejected if it \
+Webhooks match neither the namespace of the fakes nor kube-system. A webhook with failurePolicy Fail is rejected if it \
 matches requests in every namespace, or cluster-scoped objects that every cluster needs.
 
 The certificates both-bundles, expired-issuer, intermediate, missing-intermediate, own-bundle, rsa-1024, and sha1 have \

@@ -112,7 +112,8 @@ pub(crate) fn short_cause(reason: &str, http_status: Option<u16>) -> String {
     // Go's error starts with the request, followed by the cause.
     let cause =
         reason.split_once("\": ").filter(|_| reason.starts_with("Post ")).map_or(reason, |(_, cause)| cause);
-    let cause = match cause.rfind("x509: ") {
+    // The text in parentheses after the error quotes another one.
+    let cause = match cause.find("x509: ") {
         Some(start) => cause.get(start..).unwrap_or(cause),
         None if cause.contains("dial tcp ") => cause.rsplit(": ").next().unwrap_or(cause),
         None => cause,

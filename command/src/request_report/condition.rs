@@ -107,7 +107,11 @@ impl Condition {
             }
         }
         let has_urls = self.webhooks.iter().any(|webhook| webhook.service.is_empty());
-        let url = "pass -c a copy of its configuration, with the same name, whose URL points to this machine";
+        let url = if self.webhooks.len() == 1 {
+            "pass a copy of its configuration with -c; keep the name, and set a URL on this machine"
+        } else {
+            "pass copies of their configurations with -c; keep the names, and set URLs on this machine"
+        };
         let how = match (services.is_empty(), has_urls) {
             (true, _) => url.to_owned(),
             (false, false) => format!("add {}", services.join(" ")),

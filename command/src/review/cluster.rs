@@ -34,10 +34,11 @@ impl OfflineCluster {
     }
 }
 
-/// Returns the webhooks that an offline review calls: those behind the Services of `--service`, those of the configuration
-/// files of this machine, and the URLs in `objects`.
+/// Returns the webhooks that an offline review calls: those behind the Services of `--service`, those in local configuration
+/// files, and the URLs in `objects`.
 ///
-/// The webhooks of the cluster are not in `objects`: even a loopback address in their configurations is not of this machine.
+/// `objects` does not contain the webhooks of the cluster: a loopback address in their configurations refers to the
+/// cluster's machine, not to this one.
 pub(super) fn callable<'a>(
     services: &BTreeMap<ServiceName, (String, u16)>,
     manifests: &StaticManifests,

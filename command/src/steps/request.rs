@@ -26,7 +26,7 @@ pub(super) const DELETED_WITH: StepHelp = step(
 
 pub(super) const ALL_DELETED: StepHelp = step(
     "all {word} are deleted",
-    "Deletes the collection in the scenario's namespace; of a cluster-scoped kind only the objects that the run created",
+    "Deletes the collection in the scenario's namespace; for a cluster-scoped kind, deletes only the objects that the run created",
     "When all configmaps are deleted",
 );
 

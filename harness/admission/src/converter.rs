@@ -198,7 +198,7 @@ fn conversion_failure(error: CallError, object: &Value) -> ConversionFailure {
         }
         CallError::NotCalled => {
             let what = format!(
-                "conversions of {from} by a webhook that --cluster does not call (pass --service, or its CustomResourceDefinition with another URL in --with)"
+                "conversions of {from} by a webhook that admit does not call offline (pass --service, or pass the CustomResourceDefinition with a local URL in --with)"
             );
             ConversionFailure::OnlyHere(Unsupported { what }.into())
         }

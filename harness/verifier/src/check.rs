@@ -11,7 +11,7 @@ use super::subject::Subject;
 pub use super::violation::{ConversionObservations, Defect, Observed, Severity, Skipped, Violation};
 use super::webhook_probe::{ConfigurationSet, WebhookProbe};
 
-/// The advice of a check whose findings say in their message what to correct. The text of a finding leaves it out.
+/// The help of a check whose messages already name the field to correct. Text reports omit it.
 pub const CORRECT_AS_THE_MESSAGE_SAYS: &str = "Correct the field that the message names.";
 
 /// A check: an assertion, the reason for it, and the probe that tests it.

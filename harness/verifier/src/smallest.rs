@@ -17,7 +17,7 @@ use super::validity::Validity;
 /// The maximum number of smaller objects to try for a finding.
 const OFFERS: usize = 200;
 
-/// The number of further probes that must show a violation that a nondeterministic webhook could have shown by chance.
+/// The number of additional probes that must show a violation before it counts as deterministic.
 const REPETITIONS: usize = 3;
 
 /// Replaces the object of a finding with the smallest one that has the same violation, or marks the finding as invalid

@@ -40,7 +40,7 @@ fn namespace_that_was_not_pulled_is_noted() {
     let files = cluster(&marker, &[]);
     let said = files.review("--cluster c -f pod.yaml");
     assert_eq!((said.status, said.stderr.as_str()), (6, ""), "{}", said.stdout);
-    let expected = "\nnote: admit pull did not read namespace \"default\": run it again with -n default in addition to its other options\n";
+    let expected = "\nnote: admit pull did not read namespace \"default\": run `admit pull` again with the same options and -n default\n";
     assert!(said.stdout.contains(expected), "{}", said.stdout);
 }
 
@@ -50,7 +50,11 @@ fn rejection_in_a_namespace_that_was_not_read_is_not_certain() {
     for marker in [of_namespaces, MARKER.replace("unread:", "namespaces: [default]\nunread:")] {
         let said = cluster(&marker, &[]).review("--cluster c -f pods.yaml");
         assert!(said.stdout.contains("namespaces \"shop\" not found"), "{}", said.stdout);
-        assert!(said.stdout.contains("run it again with -n shop"), "{}", said.stdout);
+        assert!(
+            said.stdout.contains("run `admit pull` again with the same options and -n shop"),
+            "{}",
+            said.stdout
+        );
         assert_eq!(said.status, 6, "{}", said.stdout);
     }
 }

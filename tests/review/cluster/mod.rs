@@ -146,8 +146,8 @@ fn webhooks_of_the_cluster_are_not_called_and_the_decision_depends_on_them() {
                   = note: a policy or a later webhook could reject the changed object
                   = why: with --cluster, admit calls a webhook of the cluster only if you pass its address
                   = help: to call the webhooks, start them on this machine and add --service demo/hook=HOST:PORT;
-                          for a webhook with a URL, pass -c a copy of its configuration, with the same name, whose
-                          URL points to this machine
+                          for a webhook with a URL, pass copies of their configurations with -c; keep the names, and
+                          set URLs on this machine
 
                 Webhooks
                   mutating, first round
@@ -394,7 +394,7 @@ spec:
     let said = files.review("--cluster c -f w.yaml");
     unwanted.check();
     assert_eq!((said.status, said.stderr.as_str()), (5, ""), "{}", said.stdout);
-    assert!(said.stdout.contains("by a webhook that --cluster does not call"), "{}", said.stdout);
+    assert!(said.stdout.contains("by a webhook that admit does not call offline"), "{}", said.stdout);
 }
 
 #[test]

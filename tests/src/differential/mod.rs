@@ -132,7 +132,7 @@ pub struct SearchResult {
     pub passed: u64,
     /// The number of situations in which both servers differed in every run.
     pub failed: u64,
-    /// The number of situations in which both servers differed and then agreed, with the same result of admit each time.
+    /// The number of situations in which the servers first differed and then agreed, while admit returned the same result each time.
     ///
     /// The behavior of the real server varies in these situations, for example if its cache is stale and admission runs
     /// a second time. They do not count as failures of admit.
@@ -290,7 +290,7 @@ impl SearchResult {
     /// Counts a situation by its comparisons: only the last one can agree. Returns the documents if the situation should be
     /// shown.
     ///
-    /// A situation that agrees at last is flaky, but only if admit had the same result each time.
+    /// A situation that finally agrees is flaky, but only if admit had the same result each time.
     fn note(&mut self, name: &str, looks: Vec<Look>, tell: &(dyn Fn(&str) + Sync)) -> Option<Box<Documents>> {
         let mut earlier = looks;
         let last = earlier.pop()?;
@@ -311,7 +311,7 @@ impl SearchResult {
                     earlier.iter().position(|look| look.differs() && !look.does_the_same_here(&last));
                 let unsteady = unsteady.map(|place| earlier.swap_remove(place).judgment);
                 if let Some(Judgment::Differs(documents)) = unsteady {
-                    tell(&format!("{name}: admit itself does one thing or another"));
+                    tell(&format!("{name}: admit's own result varies between runs"));
                     documents
                 } else {
                     self.flaky += 1;

@@ -37,7 +37,6 @@ pub(crate) enum ResponseContent {
     Stored(StatusCode, Arc<StoredObject>),
     /// An aggregated discovery document and its `ETag`.
     Document(String, Value),
-    /// A list.
     List(List),
     /// An object or a list as a Table.
     Table(StatusCode, Table),

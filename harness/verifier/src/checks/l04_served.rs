@@ -49,7 +49,7 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
     Ok(violations)
 }
 
-/// Returns a message about each rule if all rules certainly match nothing, and nothing otherwise.
+/// Returns a message about each rule if no rule can match; empty otherwise.
 pub(crate) fn never_matching(webhook: &Webhook, cluster_fixture: &ClusterFixture) -> Vec<String> {
     let error = |rule: &Rule| {
         let (violations, _) = unserved([rule], webhook.match_policy, cluster_fixture);

@@ -17,7 +17,7 @@ pub(super) const SAMPLES: usize = 8;
 const SETTLING: Duration = Duration::from_millis(300);
 
 /// The reason for a result without the webhook's writes, because the user did not pass `--api-server-out`.
-pub const NOT_OBSERVED: &str = "the webhook's writes were not observed; start the webhook with the kubeconfig that --api-server-out writes, or, if it does not use the Kubernetes API, skip the check, as in --skip 'V38=does not use the Kubernetes API'";
+pub const NOT_OBSERVED: &str = "the webhook's writes were not observed. Start the webhook with the kubeconfig that --api-server-out writes. If it does not use the Kubernetes API, skip the check: --skip 'ID=no Kubernetes client'";
 
 /// Waits for writes that arrive after the response.
 pub(super) async fn settle() {
@@ -92,7 +92,7 @@ pub(super) fn nothing_seen(recorder: &Recorder) -> Observed {
 /// Creates the result for an API server that did not receive any request; `subject` starts the sentence.
 pub(super) fn never_contacted(subject: &str) -> Skipped {
     Skipped::Uncontacted(format!(
-        "{subject} never sent a request to the API server of --api-server-out: check that it uses that \
-         kubeconfig; if it does not use the Kubernetes API, omit --api-server-out and skip the check, as in --skip 'V38=does not use the Kubernetes API'"
+        "{subject} never sent a request to the API server of --api-server-out. Check that it uses that kubeconfig. If it \
+         does not use the Kubernetes API, omit --api-server-out, and skip the check: --skip 'ID=no Kubernetes client'"
     ))
 }

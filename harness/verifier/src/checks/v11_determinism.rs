@@ -15,7 +15,8 @@ pub(super) const CHECK: Check = Check {
     severity: Severity::Error,
     why: "kube-apiserver resends a review after Retry-After and can call a webhook twice within one request, and \
           clients retry whole requests. A webhook that uses randomness or the current time yields a \
-          different object each time, and its tests are not reliable.",
+          different object each time, and its tests are not reliable. admit repeats a request within a second, so it \
+          does not find a value that changes less often, such as the date.",
     help: "Derive values only from the object, and sort map keys before you write a patch.",
     source: "client-go rest/with_retry.go: a retry sends the same body; Dynamic Admission Control, \
              Idempotence",

@@ -47,7 +47,7 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
     let (severity, unless) =
         if caught.is_certain { (Severity::Error, "") } else { backend::certainty(webhook) };
     let message = format!(
-        "with failurePolicy Fail, the webhook is called for {} in {namespace}, where its backend {} \
+        "with failurePolicy Fail, the webhook is called for {} in {namespace}, where its backend (Service {}) \
          runs{unless}; exclude the namespace with a namespaceSelector on kubernetes.io/metadata.name",
         caught.resources.join(", "),
         service.name,

@@ -19,8 +19,8 @@ pub(super) const CHECK: Check = Check {
             depend on",
     severity: Severity::Error,
     why: "Components with short timeouts constantly write leader election leases, node leases, endpoints, \
-          certificates, and the Pods of kube-system: a webhook that is down or slow takes the control plane \
-          with it. Even with failurePolicy Ignore, a lease is lost while a webhook hangs if its timeout is \
+          certificates, and the Pods of kube-system: a webhook that is down or slow can stop the control \
+          plane. Even with failurePolicy Ignore, a lease is lost while a webhook hangs if its timeout is \
           long enough. For leader election, this is 5 s (requests time out after half of the renewDeadline \
           of 10 s). For node leases, it is 10 s.",
     help: "Exclude kube-system and kube-node-lease with a namespaceSelector, and remove leases and nodes \
