@@ -67,6 +67,26 @@ fn the_second_signal_ends_a_run_at_once() {
 
 /// A container's first process receives a signal only if it handles the signal; otherwise, the kernel ignores it.
 #[test]
+fn the_first_signal_ends_a_verification_that_reads_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    mknodat(CWD, &fifo, FileType::Fifo, 0o600.into(), 0).unwrap();
+    let mut verify = Command::new(env!("CARGO_BIN_EXE_admit"))
+        .args(["verify", "-c"])
+        .arg(&fifo)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // This waits until the command, which handles signals by then, opens the FIFO to read.
+    let writer = fs::OpenOptions::new().write(true).open(&fifo).unwrap();
+    kill_process(Pid::from_child(&verify), Signal::TERM).unwrap();
+    let mut stderr = String::new();
+    verify.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!(verify.wait().unwrap().code(), Some(143), "{stderr}");
+    drop(writer);
+}
+
+#[test]
 fn a_signal_ends_a_command_that_is_the_first_of_its_container() {
     let container = ["--user", "--map-root-user", "--pid", "--fork", "--kill-child"];
     let can = Command::new("unshare").args(container).arg("true").output();

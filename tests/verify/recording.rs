@@ -203,7 +203,7 @@ async fn of_a_webhook_that_does_not_use_the_kubeconfig_nothing_can_be_said() {
     assert_eq!(status, Some(6));
     for (verdict, reason) in said {
         assert_eq!(verdict, Tally::NotChecked);
-        assert!(reason.contains("check that it uses that kubeconfig"), "{reason}");
+        assert!(reason.contains("Check that it uses that kubeconfig"), "{reason}");
         assert!(reason.contains("omit --api-server-out"), "{reason}");
     }
 }

@@ -75,6 +75,15 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Document>, Failure> {
     Ok(documents)
 }
 
+/// Reads all objects as [`read`] does, without blocking the handling of signals while a file is a pipe without data.
+///
+/// # Errors
+/// Returns the same errors as [`read`].
+pub(crate) async fn read_in_background(paths: Vec<PathBuf>) -> Result<Vec<Document>, Failure> {
+    let reading = tokio::task::spawn_blocking(move || read(&paths));
+    reading.await.map_err(|error| Failure::environment(error.to_string()))?
+}
+
 /// A file with its text and its objects.
 #[derive(Debug)]
 pub(crate) struct TextFile {

@@ -380,7 +380,7 @@ impl Verify {
     }
 
     async fn configurations(&self, manifests: &Loaded) -> Result<Configurations, Failure> {
-        let documents = documents::read(&self.configuration)?;
+        let documents = documents::read_in_background(self.configuration.clone()).await?;
         admission_kinds::reject_unknown(documents.iter().map(|it| (it.place.clone(), &it.object)))?;
         unknown_fields::warn(documents.iter().filter(|document| is_configuration(&document.object)));
         let locations =
