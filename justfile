@@ -183,6 +183,11 @@ soak SECONDS='60' *ARGS:
 suites *PACKAGES:
     tests/suites/run.sh {{PACKAGES}}
 
+# Kubernetes' integration tests on admit: the packages of conformance/kubernetes-suites/results.json, or some: `just
+# kubernetes-suites apiserver/cel`. Fails if a result is not the recorded one. Needs Go, Python, and KUBEBUILDER_ASSETS.
+kubernetes-suites *PACKAGES:
+    conformance/kubernetes-suites/suites.py run {{PACKAGES}}
+
 # The packages of all channels or of some, built, installed, and run from local files: `just packages go python`.
 packages *CHANNELS:
     packages/test.sh {{CHANNELS}}
