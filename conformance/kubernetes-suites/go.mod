@@ -199,7 +199,7 @@ require (
 
 replace (
 	k8s.io/api => k8s.io/api v0.37.1
-	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.37.1
+	k8s.io/apiextensions-apiserver => ../../target/kubernetes-suites/apiextensions-apiserver
 	k8s.io/apimachinery => k8s.io/apimachinery v0.37.1
 	k8s.io/apiserver => k8s.io/apiserver v0.37.1
 	k8s.io/cli-runtime => k8s.io/cli-runtime v0.37.1

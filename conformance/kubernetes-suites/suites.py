@@ -16,11 +16,13 @@ Needs Go, and KUBEBUILDER_ASSETS with etcd, kube-apiserver, and kubectl. The log
 """
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -31,12 +33,15 @@ import page
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TARGET = ROOT / "target" / "kubernetes-suites"
-KUBERNETES = TARGET / "kubernetes"
 RESULTS = HERE / "results.json"
 REPLACEMENTS = HERE / "_replacements"
 
 # The lines of `go test -v` that report results.
 RESULT = re.compile(r"^\s*--- (PASS|FAIL|SKIP): (\S+) \(", re.M)
+
+# The modules whose tests run. go.mod expects their sources in TARGET.
+EXTENSIONS = "apiextensions-apiserver"
+MODULES = ("kubernetes", EXTENSIONS)
 
 SERVERS = ("admit", "kube-apiserver")
 
@@ -50,7 +55,7 @@ def main():
     if not assets:
         sys.exit("suites.py: set KUBEBUILDER_ASSETS: export KUBEBUILDER_ASSETS=$(conformance/kubernetes/build)")
     runner = Runner(Path(assets), prepare_admit(options.admit), options.limit)
-    prepare_sources(results["kubernetes"])
+    prepare_sources()
     complaints = []
     for package in options.packages or [name for name, functions in results["packages"].items() if functions]:
         compile_tests(package)
@@ -147,6 +152,8 @@ class Runner:
         if not finished or "panic: test timed out" in output:
             result["result"] = "timeout"
         leaves.pop(function, None)
+        if leaves and all(outcome == "SKIP" for outcome in leaves.values()):
+            result["result"] = "skip"
         if leaves:
             result["passed"] = sum(outcome == "PASS" for outcome in leaves.values())
         failed = [name.removeprefix(function + "/") for name, outcome in leaves.items() if outcome == "FAIL"]
@@ -158,16 +165,22 @@ class Runner:
     def start(self, server, package, arguments, log):
         """Runs a test binary, and returns whether it finished in time, and its output."""
         log.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch, open(log, "wb") as output:
-            environment = os.environ | {
+        with (
+            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
+            open(log, "wb") as output,
+            etcd(self.assets, scratch) if package.startswith(EXTENSIONS) else contextlib.nullcontext({}) as storage,
+        ):
+            environment = os.environ | storage | {
                 "PATH": f"{self.assets}:{os.environ['PATH']}",
                 "TMPDIR": scratch,
                 "SUITES_SERVER": str(self.servers[server]),
                 "SUITES_ADMIT": "true" if server == "admit" else "",
                 "SUITES_LOGS": str(log.parent),
             }
+            # Clients send the name of the program as user agent, and tests expect the name that `go test` uses.
+            name = f"{Path(package).name}.test"
             process = subprocess.Popen(
-                [binary(package), *arguments], cwd=KUBERNETES / "test" / "integration" / package, env=environment,
+                [name, *arguments], executable=binary(package), cwd=TARGET.joinpath(*module_path(package)), env=environment,
                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
             )
             finished = True
@@ -178,6 +191,24 @@ class Runner:
             finally:
                 stop_group(process)
         return finished, log.read_text(errors="replace")
+
+
+@contextlib.contextmanager
+def etcd(assets, directory):
+    """Runs etcd, and returns the variable with its URL. Tests of the module kubernetes start their own."""
+    with socket.socket() as client, socket.socket() as peer:
+        for listener in (client, peer):
+            listener.bind(("127.0.0.1", 0))
+        url, peer_url = (f"http://127.0.0.1:{listener.getsockname()[1]}" for listener in (client, peer))
+    process = subprocess.Popen([
+        assets / "etcd", f"--data-dir={directory}/etcd", f"--listen-client-urls={url}", f"--advertise-client-urls={url}",
+        f"--listen-peer-urls={peer_url}", "--log-level=error",
+    ])
+    try:
+        yield {"KUBE_INTEGRATION_ETCD_URL": url}
+    finally:
+        process.kill()
+        process.wait()
 
 
 def stop_group(process):
@@ -203,26 +234,33 @@ def prepare_admit(command):
     return assets
 
 
-def prepare_sources(version):
-    """Links the module of Kubernetes to where go.mod expects it, and lists the replaced files."""
-    module = subprocess.run(
-        ["go", "mod", "download", "-json", f"k8s.io/kubernetes@{version}"], cwd=HERE.parent / "kubernetes" / "control-plane",
-        check=True, capture_output=True, text=True,
-    )
+def prepare_sources():
+    """Links the sources of the modules to where go.mod expects them, and lists the replaced files."""
+    versions = HERE.parent / "kubernetes" / "control-plane"
+    names = [f"k8s.io/{module}" for module in MODULES]
+    subprocess.run(["go", "mod", "download", *names], cwd=versions, check=True)
+    listed = subprocess.run(["go", "list", "-m", "-f", "{{.Dir}}", *names], cwd=versions, check=True, capture_output=True, text=True)
     TARGET.mkdir(parents=True, exist_ok=True)
-    directory = Path(json.loads(module.stdout)["Dir"])
-    if not KUBERNETES.exists() or KUBERNETES.readlink() != directory:
-        KUBERNETES.unlink(missing_ok=True)
-        KUBERNETES.symlink_to(directory)
-    overlay = {str(KUBERNETES / path.relative_to(REPLACEMENTS)): str(path) for path in REPLACEMENTS.rglob("*.go")}
+    for module, directory in zip(MODULES, listed.stdout.splitlines(), strict=True):
+        link = TARGET / module
+        if not link.exists() or str(link.readlink()) != directory:
+            link.unlink(missing_ok=True)
+            link.symlink_to(directory)
+    overlay = {str(TARGET / path.relative_to(REPLACEMENTS)): str(path) for path in REPLACEMENTS.rglob("*.go")}
     (TARGET / "overlay.json").write_text(json.dumps({"Replace": overlay}))
+
+
+def module_path(package):
+    """Returns the module of a package, and the path of the package in it."""
+    module, _, rest = package.partition("/")
+    return (EXTENSIONS, f"test/{rest}") if module == EXTENSIONS else ("kubernetes", f"test/integration/{package}")
 
 
 def compile_tests(package):
     """Compiles the tests of a package. -trimpath shares compiled packages with conformance/kubernetes/build."""
     subprocess.run(
         ["go", "test", "-c", "-trimpath", "-ldflags=-s -w", f"-overlay={TARGET / 'overlay.json'}", "-o", binary(package),
-         f"k8s.io/kubernetes/test/integration/{package}"],
+         "/".join(["k8s.io", *module_path(package)])],
         cwd=HERE, env=os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"}, check=True,
     )
 

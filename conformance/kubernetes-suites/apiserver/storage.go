@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// WithoutStorage returns a client that creates objects in admit which a test writes to etcd, because admit does not read
-// etcd. These are webhook configurations of v1beta1, which kube-apiserver no longer serves.
+// WithoutStorage returns a client of etcd for admit, which does not read etcd. If a test stores a webhook configuration of
+// v1beta1, a version that kube-apiserver no longer serves, the client creates one in admit instead.
 func WithoutStorage(storage clientv3.KV, api rest.Interface) clientv3.KV {
 	return &createdObjects{KV: storage, api: api}
 }

@@ -167,7 +167,8 @@ func StartTestServerOrDie(t testing.TB, instance *TestServerInstanceOptions, fla
 // GetEtcdClients returns clients of the etcd of the tests.
 func GetEtcdClients(config storagebackend.TransportConfig) (*clientv3.Client, clientv3.KV, error) {
 	settings := clientv3.Config{Endpoints: config.ServerList, DialTimeout: 20 * time.Second}
-	if files := (transport.TLSInfo{CertFile: config.CertFile, KeyFile: config.KeyFile, TrustedCAFile: config.TrustedCAFile}); !files.Empty() || files.TrustedCAFile != "" {
+	if config.CertFile+config.KeyFile+config.TrustedCAFile != "" {
+		files := transport.TLSInfo{CertFile: config.CertFile, KeyFile: config.KeyFile, TrustedCAFile: config.TrustedCAFile}
 		var err error
 		if settings.TLS, err = files.ClientConfig(); err != nil {
 			return nil, nil, err
