@@ -38,6 +38,7 @@ REPLACEMENTS = HERE / "_replacements"
 
 # The lines of `go test -v` that report results.
 RESULT = re.compile(r"^\s*--- (PASS|FAIL|SKIP): (\S+) \(", re.M)
+OUTCOMES = {"PASS": "pass", "FAIL": "fail", "SKIP": "skip"}
 
 # The modules whose tests run. go.mod expects their sources in TARGET.
 EXTENSIONS = "apiextensions-apiserver"
@@ -148,9 +149,8 @@ class Runner:
         finished, output = self.start(server, package, arguments, log)
         tests = {name: result for result, name in RESULT.findall(output)}
         leaves = {name: result for name, result in tests.items() if not any(other.startswith(name + "/") for other in tests)}
-        result = {"result": {"PASS": "pass", "SKIP": "skip"}.get(tests.get(function), "fail")}
-        if not finished or "panic: test timed out" in output:
-            result["result"] = "timeout"
+        timed_out = not finished or "panic: test timed out" in output
+        result = {"result": OUTCOMES.get(tests.get(function), "timeout" if timed_out else "fail")}
         leaves.pop(function, None)
         if leaves and all(outcome == "SKIP" for outcome in leaves.values()):
             result["result"] = "skip"
@@ -258,11 +258,13 @@ def module_path(package):
 
 def compile_tests(package):
     """Compiles the tests of a package. -trimpath shares compiled packages with conformance/kubernetes/build."""
-    subprocess.run(
+    compiled = subprocess.run(
         ["go", "test", "-c", "-trimpath", "-ldflags=-s -w", f"-overlay={TARGET / 'overlay.json'}", "-o", binary(package),
          "/".join(["k8s.io", *module_path(package)])],
-        cwd=HERE, env=os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"}, check=True,
+        cwd=HERE, env=os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"},
     )
+    if compiled.returncode:
+        sys.exit(f"suites.py: the tests of {package} do not compile")
 
 
 if __name__ == "__main__":
