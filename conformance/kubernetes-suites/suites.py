@@ -21,6 +21,7 @@ import datetime
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -180,7 +181,7 @@ class Runner:
             # Clients send the name of the program as user agent, and tests expect the name that `go test` uses.
             name = f"{Path(package).name}.test"
             process = subprocess.Popen(
-                [name, *arguments], executable=binary(package), cwd=TARGET.joinpath(*module_path(package)), env=environment,
+                [name, *arguments], executable=binary(package), cwd=working_directory(package), env=environment,
                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
             )
             finished = True
@@ -254,6 +255,17 @@ def module_path(package):
     """Returns the module of a package, and the path of the package in it."""
     module, _, rest = package.partition("/")
     return (EXTENSIONS, f"test/{rest}") if module == EXTENSIONS else ("kubernetes", f"test/integration/{package}")
+
+
+def working_directory(package):
+    """Returns a copy of the directory of a package, because scripts in the module cache are not executable."""
+    module, path = module_path(package)
+    copy = TARGET / "packages" / (TARGET / module).readlink().name / path
+    if not copy.exists():
+        shutil.copytree(TARGET / module / path, copy)
+        for script in copy.rglob("*.sh"):
+            script.chmod(0o444 if "not-executable" in script.name else 0o555)
+    return copy
 
 
 def compile_tests(package):
