@@ -58,18 +58,23 @@ def main():
         sys.exit("suites.py: set KUBEBUILDER_ASSETS: export KUBEBUILDER_ASSETS=$(conformance/kubernetes/build)")
     runner = Runner(Path(assets), prepare_admit(options.admit), options.limit)
     prepare_sources()
-    complaints = []
+    complaints, count = [], 0
     for package in options.packages or [name for name, functions in results["packages"].items() if functions]:
         compile_tests(package)
         functions = [function for function in runner.functions(package) if re.search(options.only, function)]
         recorded = results["packages"].get(package, {})
+        count += len(functions)
         if options.command == "run":
+            missing = [name for name in recorded if re.search(options.only, name) and name not in functions]
+            complaints += [f"{package} {name}: recorded, but the package does not have it" for name in missing]
             for function in functions:
                 complaints += compare(runner, package, function, recorded.get(function))
             continue
         for server in SERVERS:
             for function in functions:
                 record(runner, server, package, function)
+    if not count:
+        complaints.append("no test function was run")
     if options.command == "record":
         page.write(load())
     for complaint in complaints:
@@ -101,6 +106,8 @@ def compare(runner, package, function, recorded):
     expected = recorded["admit"]
     if admit["result"] == "pass" and expected["result"] != "pass":
         return [f"{name} passes: record it"]
+    if admit["result"] == "skip" and expected["result"] == "pass":
+        return [f"{name} is skipped; recorded: pass"]
     failed, known = set(admit.get("failed", [])), set(expected.get("failed", []))
     complaints = [f"{name}: {subtest} passes: record it" for subtest in sorted(known - failed)] if admit["result"] == expected["result"] else []
     if admit["result"] != expected["result"] or failed - known:
