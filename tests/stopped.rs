@@ -65,7 +65,6 @@ fn the_second_signal_ends_a_run_at_once() {
     }
 }
 
-/// A container's first process receives a signal only if it handles the signal; otherwise, the kernel ignores it.
 #[test]
 fn the_first_signal_ends_a_verification_that_reads_a_pipe() {
     let folder = tempfile::tempdir().unwrap();
@@ -86,6 +85,7 @@ fn the_first_signal_ends_a_verification_that_reads_a_pipe() {
     drop(writer);
 }
 
+/// A container's first process receives a signal only if it handles the signal; otherwise, the kernel ignores it.
 #[test]
 fn a_signal_ends_a_command_that_is_the_first_of_its_container() {
     let container = ["--user", "--map-root-user", "--pid", "--fork", "--kill-child"];

@@ -86,11 +86,11 @@ impl ClusterArguments {
 fn read(path: &Path) -> Result<Kubeconfig, Failure> {
     let failed =
         |error: &dyn std::fmt::Display| Failure::usage(format!("kubeconfig {}: {error}", path.display()));
-    // Bounds the size also of a device.
-    let bytes = output::read(path).map_err(|error| failed(&error))?;
-    if path.is_file() {
+    if path.is_file() || !path.exists() {
         return Kubeconfig::read_from(path).map_err(|error| failed(&cause(&error)));
     }
+    // A device may never end.
+    let bytes = output::read(path).map_err(|error| failed(&error))?;
     let text = String::from_utf8(bytes).map_err(|error| failed(&error))?;
     Kubeconfig::from_yaml(&text).map_err(|error| failed(&cause(&error)))
 }

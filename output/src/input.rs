@@ -12,13 +12,16 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 /// The maximum size of a file that is read into memory, in bytes.
 pub const MAX_FILE: u64 = 64 << 20;
 
+/// The time between two checks of [`read`] whether a process has opened a FIFO to write.
+const WRITER_CHECK: Duration = Duration::from_millis(100);
+
 /// The time for which [`read`] waits for the first writer of a FIFO, and [`read_for_server`] for the next bytes of a pipe.
 const PIPE_WAIT: Duration = Duration::from_secs(30);
 
 /// Returns the content of a file, or of standard input for `-`.
 ///
 /// Waits for at most 30 seconds until a process opens a FIFO to write, and then, as for other pipes and standard input, until
-/// the writer is done. A signal ends the wait.
+/// the writer is done.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read or has more than [`MAX_FILE`] bytes, or if no process writes to it.
@@ -52,8 +55,22 @@ fn read_pipe(path: &Path, wait: Option<Duration>) -> io::Result<Vec<u8>> {
         return Ok(bytes);
     }
     // The first writer of a FIFO may open it later.
-    if wait.is_none() && wait_for_input(&file, Some(PIPE_WAIT))? {
-        return read_within(Pipe { file: &file, wait }, MAX_FILE);
+    let checks = if wait.is_none() { PIPE_WAIT.as_millis() / WRITER_CHECK.as_millis() } else { 0 };
+    for _ in 0..checks {
+        wait_for_input(&file, Some(WRITER_CHECK))?;
+        let mut first = [0];
+        match (&file).read(&mut first) {
+            // No process has opened it to write.
+            Ok(0) => {}
+            Ok(_) => {
+                let rest = read_within(Pipe { file: &file, wait }, MAX_FILE)?;
+                return Ok([&first[..], &rest].concat());
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return read_within(Pipe { file: &file, wait }, MAX_FILE);
+            }
+            Err(error) => return Err(error),
+        }
     }
     Err(io::Error::new(io::ErrorKind::UnexpectedEof, "no process writes to this FIFO"))
 }
