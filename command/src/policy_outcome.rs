@@ -41,6 +41,8 @@ pub(crate) enum PolicyOutcome {
     Allowed,
     /// All mutations were applied. Contains whether they changed the object.
     Applied(bool),
+    /// The object was not changed, because a `test` operation of a JSON patch failed. Contains the error.
+    TestFailed(String),
     /// A validation is false, so the policy denied the request. Contains the message.
     Denied(String),
     /// An expression failed or the policy could not be configured, and its `failurePolicy` denied the request.
@@ -211,7 +213,7 @@ fn mutating_outcome(run: &PolicyRun, failure_policy: FailurePolicy) -> PolicyOut
                 MutationEffect::Changed | MutationEffect::Unchanged => None,
             });
             match (effects().any(|effect| *effect == MutationEffect::Changed), failed_test) {
-                (false, Some(error)) => PolicyOutcome::NotApplied(error.clone()),
+                (false, Some(error)) => PolicyOutcome::TestFailed(error.clone()),
                 (changed, _) => PolicyOutcome::Applied(changed),
             }
         }

@@ -224,7 +224,7 @@ fn result(run: &PolicyRun, part: &ExpressionPart) -> Option<String> {
         ExpressionPart::Mutation(index) => {
             let effect = run.mutations.get(*index)?.outcome.as_ref().ok()?;
             Some(match effect {
-                MutationEffect::TestFailed(error) => format!("not applied: {error}"),
+                MutationEffect::TestFailed(error) => format!("{}: {error}", applied(false)),
                 MutationEffect::Changed => applied(true).to_owned(),
                 MutationEffect::Unchanged => applied(false).to_owned(),
             })

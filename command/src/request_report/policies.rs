@@ -86,6 +86,9 @@ pub(super) fn reports(record: &Record, unbound: &[UnboundPolicy]) -> Vec<PolicyR
                 PolicyOutcome::Excluded(mismatch) => (PolicyVerdict::Skipped, result.compared(mismatch)),
                 PolicyOutcome::NotApplied(reason) => (PolicyVerdict::Skipped, reason.clone()),
                 PolicyOutcome::Allowed => (PolicyVerdict::Allowed, String::new()),
+                PolicyOutcome::TestFailed(error) => {
+                    (PolicyVerdict::Applied, format!("{}: {error}", applied(false)))
+                }
                 PolicyOutcome::Applied(changed) => (PolicyVerdict::Applied, applied(*changed).to_owned()),
                 PolicyOutcome::Denied(message) | PolicyOutcome::Failed(message) => {
                     (PolicyVerdict::Denied, message.clone())

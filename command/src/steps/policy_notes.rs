@@ -64,6 +64,7 @@ impl World {
             | PolicyOutcome::NotApplied(_)
             | PolicyOutcome::Allowed
             | PolicyOutcome::Applied(_)
+            | PolicyOutcome::TestFailed(_)
             | PolicyOutcome::Denied(_)
             | PolicyOutcome::NotEnforced(_) => None,
         };
@@ -124,6 +125,9 @@ fn note(result: &PolicyResult, decision: &str) -> (NoteKind, String) {
         }
         PolicyOutcome::NotApplied(reason) => (NoteKind::Cause, format!("not applied: {reason}")),
         PolicyOutcome::Allowed => (NoteKind::Cause, "allowed: all validations are true".to_owned()),
+        PolicyOutcome::TestFailed(error) => {
+            (NoteKind::Cause, format!("applied: {}: {error}", applied(false)))
+        }
         PolicyOutcome::Applied(changed) => (NoteKind::Cause, format!("applied: {}", applied(*changed))),
         PolicyOutcome::Denied(message) => (NoteKind::Event, with_message("denied", message)),
         PolicyOutcome::Failed(message) => {
