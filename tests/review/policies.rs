@@ -242,6 +242,30 @@ entries: 0
             x  entries (binding all, param none)  denied: too many entries
 
     "#]]);
+    // The policy may be in another file.
+    let (definition, rest) = policies.split_once("---\n").expect("a definition comes first");
+    let (policy, others) = rest.split_once("---\n").expect("the policy is the second object");
+    let files = self::files([
+        ("settings.yaml", CONFIG_MAP),
+        ("policy.yaml", &*format!("{definition}---\n{policy}")),
+        ("others.yaml", others),
+    ]);
+    let denied = files.review("-f settings.yaml -c others.yaml --with policy.yaml");
+    assert!(denied.stdout.contains("entries (binding all, param none)  denied"), "{}", denied.stdout);
+}
+
+#[test]
+fn test_of_a_json_patch_that_fails_is_named() {
+    let policies = POLICIES.replace(
+        "[JSONPatch{op: 'add',",
+        "[JSONPatch{op: 'test', path: '/kind', value: 'x'}, JSONPatch{op: 'add',",
+    );
+    let files = files([("settings.yaml", CONFIG_MAP), ("policies.yaml", &*policies)]);
+    let report = files.report("-f settings.yaml -c policies.yaml");
+    let policies = report["policies"].as_array().expect("a list");
+    let once = policies.iter().find(|policy| policy["policy"] == "once").expect("it is reported");
+    assert_eq!(once["outcome"], "applied");
+    assert_eq!(once["message"], "did not change the object: testing value /kind failed: test failed");
 }
 
 /// Two mutating policies that set the same label.

@@ -73,7 +73,7 @@ impl Review {
         let (with, mut existing): (Vec<_>, Vec<_>) =
             documents::read(&self.existing)?.into_iter().partition(|it| is_configuration(&it.object));
         let old = documents::read(&self.old)?;
-        let (mut configurations, others) = configurations(documents::read(&self.configurations)?)?;
+        let (mut configurations, others) = self.read_configurations(&existing, cluster.as_ref())?;
         let (namespaces, policies): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|it| is_namespace(&it.object));
         existing.extend(policies);
@@ -183,6 +183,16 @@ impl Review {
         if !self.contents.show_reviews {
             report.without_reviews();
         }
+    }
+
+    /// Reads the files of `-c`, in which policies of `--with` and of the cluster may also have params.
+    fn read_configurations(
+        &self,
+        existing: &[Document],
+        cluster: Option<&OfflineCluster>,
+    ) -> Result<(Vec<Document>, Vec<Document>), Failure> {
+        let of_cluster = cluster.map_or(&[][..], |cluster| &cluster.documents);
+        configurations(documents::read(&self.configurations)?, existing.iter().chain(of_cluster))
     }
 
     /// Sends a request and returns a report about it.
@@ -299,14 +309,20 @@ impl Review {
 
 /// Returns the webhook configurations among `documents`, and the other objects that affect decisions: admission
 /// policies, their bindings, objects of the kinds of their params, custom resource definitions, and namespaces.
-fn configurations(documents: Vec<Document>) -> Result<(Vec<Document>, Vec<Document>), Failure> {
+///
+/// `known` are the other objects, among which are policies.
+fn configurations<'a>(
+    documents: Vec<Document>,
+    known: impl Iterator<Item = &'a Document>,
+) -> Result<(Vec<Document>, Vec<Document>), Failure> {
     admission_kinds::reject_unknown(documents.iter().map(|it| (it.place.clone(), &it.object)))?;
     let file = documents.first().map(|document| document.place.file.clone());
     let (found, others): (Vec<_>, Vec<_>) =
         documents.into_iter().partition(|document| is_configuration(&document.object));
     let is_policy = |it: &Document| text(&it.object, &["kind"]).contains("AdmissionPolicy");
     let has_policies = others.iter().any(is_policy);
-    let param_kinds: Vec<(String, String)> = others.iter().filter_map(|it| param_kind(&it.object)).collect();
+    let mut param_kinds: Vec<(String, String)> = known.filter_map(|it| param_kind(&it.object)).collect();
+    param_kinds.extend(others.iter().filter_map(|it| param_kind(&it.object)));
     let is_used = |it: &Document| {
         is_policy(it) || is_namespace(&it.object) || is_definition_or_param(&it.object, &param_kinds)
     };
@@ -357,11 +373,15 @@ fn is_configuration(object: &Value) -> bool {
 
 /// Adds the objects of `others` that `documents` does not contain.
 fn add_missing(documents: &mut Vec<Document>, others: Vec<Document>) {
+    // The server stores an object without a namespace in `default`, unless it is cluster-scoped.
     let id = |object: &Value| {
-        [&["kind"][..], &["metadata", "namespace"], &["metadata", "name"]]
-            .map(|path| text(object, path).to_owned())
+        let kind = GroupVersionKind::from_object(object);
+        let [namespace, name] =
+            ["namespace", "name"].map(|field| text(object, &["metadata", field]).to_owned());
+        let namespace = if namespace.is_empty() { "default".to_owned() } else { namespace };
+        [kind.group, kind.kind, namespace, name]
     };
-    let known: Vec<[String; 3]> = documents.iter().map(|it| id(&it.object)).collect();
+    let known: Vec<[String; 4]> = documents.iter().map(|it| id(&it.object)).collect();
     documents.extend(others.into_iter().filter(|document| !known.contains(&id(&document.object))));
 }
 
