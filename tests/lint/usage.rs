@@ -35,7 +35,7 @@ fn checks_are_chosen_and_skipped_with_a_reason() {
     let text = prints(&lint(&["-c", KUBE_SYSTEM, "--skip", "V50=it guards kube-system"]), 0);
     assert!(text.contains("\n1 check skipped: V50 (-v says why)\n0 findings in 1 configuration\n"), "{text}");
     let text = prints(&lint(&["-v", "-c", KUBE_SYSTEM, "--skip", "V50=it guards kube-system"]), 0);
-    assert!(text.contains("\nV50 skipped      it guards kube-system\n"), "{text}");
+    assert!(text.contains("\nV50 skipped        it guards kube-system\n"), "{text}");
     complains(&["-c", KUBE_SYSTEM, "--check", "V50", "--skip", "V50=why not"], 4, "all checks are skipped");
     complains(
         &["-c", KUBE_SYSTEM, "--check", "L12"],

@@ -282,6 +282,7 @@ impl Lint {
             names: Vec::new(),
             unit: if linted.policies > 0 { "object" } else { "configuration" },
             hidden_notes: 0,
+            not_applicable: linted.not_applicable,
             checks,
             unreadable: linted.unreadable,
         }

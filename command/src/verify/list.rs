@@ -80,7 +80,7 @@ impl Listed {
                 "calls all webhooks while they are stopped or their certificates are renewed, after all other checks"
             }
             Probe::Conversion(_) => "calls each conversion webhook with objects of its definition",
-            Probe::Manifests(_) => "checks manifests, makes no calls",
+            Probe::Manifests(..) => "checks manifests, makes no calls",
         };
         let Check { id, title, severity, why, help, source, .. } = *check;
         let varies = check_help::variation(check.repeatability);

@@ -114,8 +114,24 @@ pub enum Probe {
     Conversion(for<'a> fn(&'a ConverterProbe<'a>) -> BoxFuture<'a, ConversionObservations>),
     /// Examines manifests, including configurations that the API server rejects, without calling webhooks.
     ///
-    /// Only [`super::lint`] runs such a probe.
-    Manifests(fn(&Manifests<'_>) -> Vec<Defect>),
+    /// Only [`super::lint`] runs such a probe. It does not apply to manifests without the objects that it is about.
+    Manifests(About, fn(&Manifests<'_>) -> Vec<Defect>),
+}
+
+/// The objects that a probe of manifests is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum About {
+    /// Webhook configurations.
+    Configurations,
+    /// Webhook configurations, admission policies, and their bindings.
+    ConfigurationsAndPolicies,
+    /// Admission policies and their bindings.
+    Policies,
+    /// `MutatingAdmissionPolicy` objects.
+    MutatingPolicies,
+    /// `Namespace` objects, which selectors of configurations and policies can select.
+    Namespaces,
 }
 
 /// A disruption of the webhooks. Disruptions run in the order of the variants.
@@ -145,7 +161,7 @@ impl std::fmt::Debug for Probe {
             Self::Collection(_) => "Collection",
             Self::Intervention(..) => "Intervention",
             Self::Conversion(_) => "Conversion",
-            Self::Manifests(_) => "Manifests",
+            Self::Manifests(..) => "Manifests",
         })
     }
 }

@@ -194,7 +194,7 @@ impl Run<'_> {
                 | Probe::Collection(_)
                 | Probe::Intervention(..)
                 | Probe::Conversion(_)
-                | Probe::Manifests(_) => {}
+                | Probe::Manifests(..) => {}
             }
         }
     }
@@ -454,7 +454,7 @@ impl Run<'_> {
                     | Probe::Webhook(_)
                     | Probe::Intervention(..)
                     | Probe::Conversion(_)
-                    | Probe::Manifests(_) => {
+                    | Probe::Manifests(..) => {
                         for subject in audience {
                             self.finding_log.note((position, Some(subject)), None, nothing());
                         }
@@ -471,7 +471,6 @@ impl Run<'_> {
             total,
             objects: self.finding_log.objects,
             calls: self.plan.environment.calls(),
-            findings: self.finding_log.findings(),
         });
     }
 }

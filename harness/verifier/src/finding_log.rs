@@ -155,11 +155,6 @@ impl FindingLog {
         }
     }
 
-    /// Returns the number of kinds of violations so far.
-    pub(super) fn findings(&self) -> usize {
-        self.tallies.values().map(|entry| entry.found.len()).sum()
-    }
-
     /// Returns the violations by check and webhook, so that they can be minimized.
     pub(super) fn found(&mut self) -> BTreeMap<PlanPosition, &mut [ViolationGroup]> {
         self.tallies.iter_mut().map(|(place, entry)| (*place, entry.found.as_mut_slice())).collect()

@@ -76,6 +76,8 @@ pub struct Linted {
     pub findings: Vec<LintFinding>,
     /// The checks that were not run, with the reasons.
     pub unchecked: Vec<Unchecked>,
+    /// The IDs of the checks that do not apply to any of the objects.
+    pub not_applicable: BTreeSet<&'static str>,
     /// The names of configurations that the API server rejects.
     ///
     /// The checks examine what can be read of these configurations.
@@ -108,7 +110,9 @@ pub fn lint(
     for (position, error) in &manifests.unreadable {
         linted.note_rejected(&manifests, *position, error, checks, &variants);
     }
-    linted.findings.extend(examined(&manifests, &of_policies).findings);
+    let examined_policies = examined(&manifests, &of_policies);
+    linted.findings.extend(examined_policies.findings);
+    linted.not_applicable.extend(examined_policies.not_applicable);
     linted.note_rejected_policies(&manifests, &of_policies);
     linted.findings.sort_by(|a, b| {
         let key = |found: &LintFinding| (found.position, std::cmp::Reverse(found.severity), found.check.id);
@@ -124,11 +128,16 @@ fn examined(manifests: &Manifests<'_>, checks: &[&'static Check]) -> Linted {
         policies: manifests.policy_count(),
         findings: Vec::new(),
         unchecked: Vec::new(),
+        not_applicable: checks.iter().map(|check| check.id).collect(),
         unreadable: Vec::new(),
     };
     for check in checks {
         match check.probe {
-            Probe::Manifests(probe) => {
+            Probe::Manifests(about, probe) => {
+                if !manifests.have(about) {
+                    continue;
+                }
+                linted.not_applicable.remove(check.id);
                 let defects = probe(manifests).into_iter();
                 linted.findings.extend(defects.map(|defect| found(manifests, check, defect)));
             }
@@ -159,8 +168,9 @@ fn examined(manifests: &Manifests<'_>, checks: &[&'static Check]) -> Linted {
                 let cluster_fixture = &manifests.cluster_fixture;
                 let configuration_set =
                     ConfigurationSet { subjects: &subjects, cluster_fixture, notes: Notes::default() };
-                let observed = if subjects.is_empty() { Ok(Vec::new()) } else { probe(&configuration_set) };
-                linted.note(check, manifests, observed, None);
+                if !subjects.is_empty() {
+                    linted.note(check, manifests, probe(&configuration_set), None);
+                }
             }
             Probe::Effects(_)
             | Probe::Webhook(_)
@@ -274,6 +284,9 @@ impl Linted {
         observed: Observed,
         about: Option<(&Subject, usize)>,
     ) {
+        if !matches!(observed, Err(Skipped::NotApplicable(_))) {
+            self.not_applicable.remove(check.id);
+        }
         match observed {
             Ok(violations) => {
                 for violation in violations {

@@ -10,6 +10,7 @@ use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::json::text;
 use serde_json::Value;
 
+use super::check::About;
 use super::policies::{Policies, is_policy_object};
 use super::subject::Subject;
 use super::substitutes::{Choice, Substitute, substituted};
@@ -101,6 +102,18 @@ impl<'a> Manifests<'a> {
     /// Returns the number of admission policies and their bindings.
     pub(super) fn policy_count(&self) -> usize {
         self.objects.iter().filter(|object| is_policy_object(object)).count()
+    }
+
+    /// Returns whether the manifests have objects that a probe is about.
+    pub(super) fn have(&self, about: About) -> bool {
+        let has_kind = |kind: &str| self.objects.iter().any(|object| text(object, &["kind"]) == kind);
+        match about {
+            About::Configurations => !self.configurations.is_empty(),
+            About::ConfigurationsAndPolicies => !self.configurations.is_empty() || self.policy_count() > 0,
+            About::Policies => self.policy_count() > 0,
+            About::MutatingPolicies => has_kind("MutatingAdmissionPolicy"),
+            About::Namespaces => has_kind("Namespace"),
+        }
     }
 
     pub(super) fn object(&self, position: usize) -> &'a Value {

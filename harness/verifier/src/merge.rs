@@ -160,7 +160,7 @@ fn merge_check(check: &mut CheckReport, other: CheckReport) {
             | Probe::Webhook(_)
             | Probe::Intervention(..)
             | Probe::Conversion(_)
-            | Probe::Manifests(_),
+            | Probe::Manifests(..),
         ) => u64::max,
         Some(Probe::Object(_) | Probe::Collection(_) | Probe::ConfigurationAndObject(..)) | None => {
             u64::saturating_add

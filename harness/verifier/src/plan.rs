@@ -235,7 +235,7 @@ impl Plan {
                 | Probe::Webhook(_)
                 | Probe::Intervention(..)
                 | Probe::Conversion(_)
-                | Probe::Manifests(_) => {}
+                | Probe::Manifests(..) => {}
             }
         }
         seen

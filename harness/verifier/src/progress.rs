@@ -13,8 +13,6 @@ pub struct Progress {
     pub objects: u64,
     /// The number of calls to webhooks so far.
     pub calls: u64,
-    /// The number of kinds of findings so far.
-    pub findings: usize,
 }
 
 /// A stage of a run.

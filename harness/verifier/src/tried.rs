@@ -254,12 +254,7 @@ impl Tried {
             hint.push_str("; add the annotations and labels that it looks for (--annotation, --label)");
         }
         if !self.selects.is_empty() {
-            let _ = write!(
-                hint,
-                "; its objectSelector names {}: add --label {}=VALUE",
-                self.selects.join(", "),
-                self.selects.join("=VALUE --label ")
-            );
+            let _ = write!(hint, "; its objectSelector names {}", self.selects.join(", "));
         }
         // The keys of a product start with its domain.
         let labels: Vec<&str> = name.rsplit('/').next().unwrap_or_default().rsplitn(3, '.').collect();
@@ -311,12 +306,7 @@ fn uncalled(
         }
     }
     if !selects.is_empty() && reasons.iter().any(|(reason, _)| reason.starts_with("its objectSelector")) {
-        let _ = write!(
-            text,
-            "; its objectSelector names {}: add --label {}=VALUE",
-            selects.join(", "),
-            selects.join("=VALUE --label ")
-        );
+        let _ = write!(text, "; its objectSelector names {}", selects.join(", "));
     }
     text
 }

@@ -9,6 +9,7 @@ use harness::verify::report::StaleEntry;
 use harness::verify::{Check, Severity};
 use serde::Serialize;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use crate::baseline;
 use crate::check_help::{is_verbose_note, linted};
@@ -42,6 +43,9 @@ pub(super) struct Report {
     /// The checks that ran.
     #[serde(skip)]
     pub(super) checks: Vec<&'static Check>,
+    /// The IDs of the checks that do not apply to any of the objects.
+    #[serde(skip)]
+    pub(super) not_applicable: BTreeSet<&'static str>,
     /// The names of configurations whose webhooks could not be read.
     #[serde(skip)]
     pub(super) unreadable: Vec<String>,

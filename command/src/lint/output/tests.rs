@@ -57,6 +57,7 @@ fn report() -> Report {
                 is_rejected: false,
             },
         ],
+        not_applicable: std::collections::BTreeSet::new(),
         skipped: vec![Skipped { check: "V57", reason: "we know | the defaults".to_owned() }],
         stale: vec![StaleEntry {
             check: "L05".to_owned(),

@@ -173,22 +173,23 @@ fn checks(text: &mut String, report: &Report) {
         let findings = report.findings.iter().filter(|finding| finding.check == check.id).count();
         let unchecked: Vec<_> = report.not_checked.iter().filter(|it| it.check == check.id).collect();
         let (style, word) = match (findings, unchecked.is_empty()) {
+            (0, true) if report.not_applicable.contains(check.id) => (FAINT, "not applicable".to_owned()),
             (0, true) => (GOOD, "passed".to_owned()),
             (0, false) => (WARNING, "not checked".to_owned()),
             (count, _) => (BAD, several(count, "finding")),
         };
-        let _ = writeln!(text, "{style}{} {word:<12}{style:#} {}", check.id, check.title);
+        let _ = writeln!(text, "{style}{} {word:<14}{style:#} {}", check.id, check.title);
         for unchecked in unchecked {
             let place = match (&unchecked.file, unchecked.line) {
                 (Some(file), Some(line)) => format!("{file}:{line}: "),
                 _ => String::new(),
             };
             let sentence = OneLine(format!("{place}{}", unchecked.sentence()));
-            let _ = writeln!(text, "{:17}{FAINT}not checked: {sentence}{FAINT:#}", "");
+            let _ = writeln!(text, "{:19}{FAINT}not checked: {sentence}{FAINT:#}", "");
         }
     }
     for Skipped { check, reason } in &report.skipped {
-        let _ = writeln!(text, "{FAINT}{check} {:<12} {}{FAINT:#}", "skipped", OneLine(reason));
+        let _ = writeln!(text, "{FAINT}{check} {:<14} {}{FAINT:#}", "skipped", OneLine(reason));
     }
 }
 
@@ -197,7 +198,9 @@ pub(super) fn completed(report: &Report) -> (usize, Vec<&'static str>) {
     let has_finding = |id: &str| report.findings.iter().any(|finding| finding.check == id);
     let unchecked: BTreeSet<&'static str> =
         report.not_checked.iter().map(|unchecked| unchecked.check).collect();
-    let passed = report.checks.iter().filter(|check| !has_finding(check.id) && !unchecked.contains(check.id));
+    let has_passed =
+        |id: &str| !has_finding(id) && !unchecked.contains(id) && !report.not_applicable.contains(id);
+    let passed = report.checks.iter().filter(|check| has_passed(check.id));
     (passed.count(), unchecked.into_iter().collect())
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::l07_ca_bundle::{is_injected, is_placeholder};
 use crate::check::{
-    Audience, CORRECT_AS_THE_MESSAGE_SAYS, Check, Defect, Probe, Repeatability, Severity, Violation,
+    About, Audience, CORRECT_AS_THE_MESSAGE_SAYS, Check, Defect, Probe, Repeatability, Severity, Violation,
 };
 use crate::manifests::Manifests;
 use crate::wrong_type;
@@ -24,7 +24,7 @@ pub(super) const CHECK: Check = Check {
              pkg/endpoints/handlers/create.go",
     audience: Audience::All,
     repeatability: Repeatability::Same,
-    probe: Probe::Manifests(run),
+    probe: Probe::Manifests(About::Configurations, run),
 };
 
 /// The maximum number of values that cannot be decoded to report in a configuration.

@@ -4,7 +4,7 @@ use kubernetes_api_server::ClusterFixture;
 use serde_json::Value;
 
 use super::l01_validity::undecodable_field;
-use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
+use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 
 pub(super) const CHECK: Check = Check {
@@ -18,7 +18,7 @@ pub(super) const CHECK: Check = Check {
     source: "KEP-2885; apiserver pkg/endpoints/handlers/create.go",
     audience: Audience::All,
     repeatability: Repeatability::Same,
-    probe: Probe::Manifests(run),
+    probe: Probe::Manifests(About::Configurations, run),
 };
 
 fn run(manifests: &Manifests<'_>) -> Vec<Defect> {

@@ -2,7 +2,7 @@
 
 use kubernetes_admission::config;
 
-use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
+use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 
 pub(super) const CHECK: Check = Check {
@@ -17,7 +17,7 @@ pub(super) const CHECK: Check = Check {
              pkg/apis/admissionregistration/{v1,v1beta1}/defaults.go",
     audience: Audience::All,
     repeatability: Repeatability::Same,
-    probe: Probe::Manifests(run),
+    probe: Probe::Manifests(About::Configurations, run),
 };
 
 fn run(manifests: &Manifests<'_>) -> Vec<Defect> {

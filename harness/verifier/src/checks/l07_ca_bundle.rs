@@ -10,7 +10,7 @@ use kubernetes_types::json::{at, text};
 use serde_json::Value;
 
 use super::v45_certificate::{ends_soon, name};
-use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
+use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 use crate::subject::Subject;
 
@@ -31,7 +31,7 @@ pub(super) const CHECK: Check = Check {
              cert-manager, CA Injector; OpenShift, Service CA certificates",
     audience: Audience::All,
     repeatability: Repeatability::Same,
-    probe: Probe::Manifests(run),
+    probe: Probe::Manifests(About::Configurations, run),
 };
 
 /// The annotations that ask a controller to inject the `caBundle`.

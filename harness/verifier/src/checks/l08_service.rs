@@ -45,7 +45,9 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
     match given.service(&reference.namespace, &reference.name) {
         Some(service) => violations.extend(judge(reference, service, given)),
         None if given.services().next().is_some() => violations.push(missing(reference, given)),
-        // The manifests have no Service.
+        None if violations.is_empty() && !reference.path.is_empty() => {
+            return Err(Skipped::not_applicable("the manifests do not contain a Service"));
+        }
         None => {}
     }
     if reference.path.is_empty() {

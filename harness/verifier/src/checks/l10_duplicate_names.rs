@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kubernetes_types::json::text;
 
-use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
+use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 
 pub(super) const CHECK: Check = Check {
@@ -17,7 +17,7 @@ pub(super) const CHECK: Check = Check {
     source: "kubernetes pkg/registry/admissionregistration/mutatingwebhookconfiguration/strategy.go",
     audience: Audience::All,
     repeatability: Repeatability::Same,
-    probe: Probe::Manifests(run),
+    probe: Probe::Manifests(About::Configurations, run),
 };
 
 fn run(manifests: &Manifests<'_>) -> Vec<Defect> {

@@ -3,7 +3,7 @@
 use kubernetes_types::status::StatusCause;
 
 use crate::check::{
-    Audience, CORRECT_AS_THE_MESSAGE_SAYS, Check, Defect, Probe, Repeatability, Severity, Violation,
+    About, Audience, CORRECT_AS_THE_MESSAGE_SAYS, Check, Defect, Probe, Repeatability, Severity, Violation,
 };
 use crate::manifests::Manifests;
 use crate::operand_types;
@@ -21,7 +21,7 @@ pub(super) const CHECK: Check = Check {
     source: "kubernetes pkg/apis/admissionregistration/validation/validation.go",
     audience: Audience::Policies,
     repeatability: Repeatability::Same,
-    probe: Probe::Manifests(run),
+    probe: Probe::Manifests(About::Policies, run),
 };
 
 fn run(manifests: &Manifests<'_>) -> Vec<Defect> {

@@ -4,7 +4,7 @@ use kubernetes_admission::policy::{Binding, Definition, ParamKind};
 use kubernetes_types::json::text;
 use serde_json::Value;
 
-use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
+use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 use crate::policies::{Policies, PolicyObject};
 use crate::similar_name::{most_similar, suggestion};
@@ -21,7 +21,7 @@ pub(super) const CHECK: Check = Check {
     source: "apiserver pkg/admission/plugin/policy/generic/{policy_source,policy_dispatcher}.go",
     audience: Audience::Policies,
     repeatability: Repeatability::Same,
-    probe: Probe::Manifests(run),
+    probe: Probe::Manifests(About::Policies, run),
 };
 
 fn run(manifests: &Manifests<'_>) -> Vec<Defect> {

@@ -6,7 +6,7 @@ use kubernetes_api_server::ClusterFixture;
 
 use super::l04_served::unserved;
 use super::v53_rules::{body_of_other_group, scope};
-use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
+use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 
 pub(super) const CHECK: Check = Check {
@@ -21,7 +21,7 @@ pub(super) const CHECK: Check = Check {
     source: "apiserver pkg/admission/plugin/policy/matching/matching.go; the discovery of kube-apiserver 1.37.1",
     audience: Audience::Policies,
     repeatability: Repeatability::Same,
-    probe: Probe::Manifests(run),
+    probe: Probe::Manifests(About::Policies, run),
 };
 
 fn run(manifests: &Manifests<'_>) -> Vec<Defect> {

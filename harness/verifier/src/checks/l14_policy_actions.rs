@@ -3,7 +3,7 @@
 use kubernetes_admission::config::FailurePolicy;
 use kubernetes_admission::policy::ValidationAction;
 
-use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
+use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 use crate::policies::{Parsed, Policies, PolicyObject};
 
@@ -18,7 +18,7 @@ pub(super) const CHECK: Check = Check {
     source: "apiserver pkg/admission/plugin/policy/validating/dispatcher.go",
     audience: Audience::Policies,
     repeatability: Repeatability::Same,
-    probe: Probe::Manifests(run),
+    probe: Probe::Manifests(About::Policies, run),
 };
 
 fn run(manifests: &Manifests<'_>) -> Vec<Defect> {

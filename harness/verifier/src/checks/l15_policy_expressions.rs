@@ -21,7 +21,7 @@ use super::expression_types::MatchedTypes;
 use super::match_conditions::{CORRECT_NAME, MissingField, missing_key, reads_null};
 use super::policy_examples::{example_requests, in_every_namespace, single_run};
 use super::v55_match_conditions::known_of;
-use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
+use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 use crate::policies::{Parsed, Policies, PolicyObject};
 
@@ -39,7 +39,7 @@ pub(super) const CHECK: Check = Check {
              pkg/admission/plugin/cel/condition.go",
     audience: Audience::Policies,
     repeatability: Repeatability::Same,
-    probe: Probe::Manifests(run),
+    probe: Probe::Manifests(About::Policies, run),
 };
 
 fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
@@ -124,7 +124,9 @@ fn undefined(
                 types.violations(written, if is_message { OTHER_MESSAGE } else { follows }).into_iter();
             violations.extend(found.map(|found| {
                 let found = if is_message { about_message(found) } else { found };
-                found.at(format!("spec.{list}[{index}].{}", parts.join(".")))
+                let is_ignored = definition.failure_policy == FailurePolicy::Ignore;
+                let severity = if is_ignored { Some(Severity::Warning) } else { found.severity };
+                Violation { severity, ..found }.at(format!("spec.{list}[{index}].{}", parts.join(".")))
             }));
             if list == "variables" {
                 types.declare_variable(text(entry, &["name"]), written);
@@ -221,12 +223,10 @@ fn constant(
     let not_literal = || expressions.iter().filter(|expression| !expression.is_literal());
     for expression in not_literal().filter(|expression| !expression.is_condition) {
         if included.iter().all(|known| expression.value(known) == Some(false)) {
-            let message = "the validation is false for every request that the rules match: the policy denies all of them";
-            violations.push(
-                Violation::new("always false", message)
-                    .at(&expression.field)
-                    .with_help("Correct the expression."),
-            );
+            let message = "the validation is false for every request that the rules match";
+            let violation = Violation::new("always false", message).with_severity(Severity::Note);
+            let help = "Correct the expression, unless the policy is meant to reject all of them.";
+            violations.push(violation.at(&expression.field).with_help(help));
         }
     }
     for expression in not_literal() {
@@ -312,11 +312,9 @@ fn failing(
                 field if field.starts_with("spec.auditAnnotations") => REJECTED,
                 _ => follows,
             };
-            let violation = if request.old_object.is_none() && error.text.contains("oldObject") {
-                reads_null(error.text, &error.key, follows).map(|found| found.at(&error.field))
-            } else {
-                error.violation(request, follows)
-            };
+            let null = reads_null(request, error.text, &error.key, follows);
+            let null = null.map(|violation| violation.at(&error.field));
+            let violation = null.or_else(|| error.violation(request, follows));
             violations.extend(violation.map(|it| if is_message { about_message(it) } else { it }));
         }
     }

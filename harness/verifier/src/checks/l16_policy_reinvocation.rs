@@ -1,7 +1,7 @@
 //! L16: a mutating policy that is applied again does not change its own result.
 
 use super::mutation_trial::trial;
-use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity};
+use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity};
 use crate::manifests::Manifests;
 
 pub(super) const CHECK: Check = Check {
@@ -15,7 +15,7 @@ pub(super) const CHECK: Check = Check {
     source: "KEP-3962, Reinvocation; apiserver pkg/admission/plugin/policy/mutating/dispatcher.go",
     audience: Audience::Policies,
     repeatability: Repeatability::Same,
-    probe: Probe::Manifests(run),
+    probe: Probe::Manifests(About::MutatingPolicies, run),
 };
 
 fn run(manifests: &Manifests<'_>) -> Vec<Defect> {

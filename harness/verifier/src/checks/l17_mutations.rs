@@ -1,7 +1,7 @@
 //! L17: the mutations of policies can be applied.
 
 use super::mutation_trial::trial;
-use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity};
+use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity};
 use crate::manifests::Manifests;
 
 pub(super) const CHECK: Check = Check {
@@ -17,7 +17,7 @@ pub(super) const CHECK: Check = Check {
     source: "apiserver pkg/admission/plugin/policy/mutating/patch/smd.go and json_patch.go",
     audience: Audience::Policies,
     repeatability: Repeatability::Same,
-    probe: Probe::Manifests(run),
+    probe: Probe::Manifests(About::MutatingPolicies, run),
 };
 
 fn run(manifests: &Manifests<'_>) -> Vec<Defect> {

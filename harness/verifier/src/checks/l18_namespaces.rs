@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kubernetes_types::json::{at, text};
 use serde_json::Value;
 
-use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
+use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 use crate::policies::is_policy_object;
 use crate::similar_name::most_similar;
@@ -22,7 +22,7 @@ pub(super) const CHECK: Check = Check {
     source: "Dynamic Admission Control, Matching requests: namespaceSelector",
     audience: Audience::AllAndPolicies,
     repeatability: Repeatability::Same,
-    probe: Probe::Manifests(run),
+    probe: Probe::Manifests(About::Namespaces, run),
 };
 
 /// The label that the API server sets. A selector may name Namespaces that are not in the manifests.

@@ -4,7 +4,7 @@ use kubernetes_types::selector::Selector;
 use serde_json::Value;
 
 use super::policy_examples::{example_requests, own_requests};
-use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
+use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::comparison::Difference;
 use crate::manifests::Manifests;
 use crate::policy_order::{Consequence, OrderDependence, hooks, order_dependences};
@@ -20,7 +20,7 @@ pub(super) const CHECK: Check = Check {
     source: "KEP-3962, Risks and Mitigations; apiserver pkg/admission/plugin/policy/generic/policy_source.go",
     audience: Audience::Policies,
     repeatability: Repeatability::Same,
-    probe: Probe::Manifests(run),
+    probe: Probe::Manifests(About::MutatingPolicies, run),
 };
 
 /// The maximum length of a value that a message quotes.

@@ -58,13 +58,10 @@ pub(super) fn unguarded(subject: &Subject, cluster_fixture: &ClusterFixture) -> 
             if violations.iter().any(|known| known.field == field) {
                 continue;
             }
-            if request.old_object.is_none() && condition.mentions("oldObject") {
+            let follows = format!("{} without a call", consequence(webhook.failure_policy));
+            if let Some(found) = reads_null(request, &condition.text, key, &follows) {
                 // V55 reports conditions that fail for every CREATE, whatever the object is.
-                if condition.mentions("object") {
-                    let follows = format!("{} without a call", consequence(webhook.failure_policy));
-                    violations
-                        .extend(reads_null(&condition.text, key, &follows).map(|found| found.at(field)));
-                }
+                violations.extend(condition.mentions("object").then(|| found.at(field)));
                 continue;
             }
             violations.extend(violation(webhook, condition, request, key).map(|found| found.at(field)));
@@ -115,9 +112,13 @@ pub(crate) fn missing_key(error: &str) -> Option<&str> {
 
 /// Returns the finding about an expression that reads the field `key` of oldObject, which is null when an object is created.
 ///
-/// `follows` is what happens to the request.
-pub(super) fn reads_null(text: &str, key: &str, follows: &str) -> Option<Violation> {
-    if !reads(text, "oldObject", key) {
+/// `follows` is what happens to the request. Returns `None` if the error is about another value.
+pub(super) fn reads_null(request: &Attributes, text: &str, key: &str, follows: &str) -> Option<Violation> {
+    let object_has_key = request.object.as_ref().is_some_and(|object| object.get(key).is_some());
+    if request.old_object.is_some()
+        || !reads(text, "oldObject", key)
+        || (reads(text, "object", key) && !object_has_key)
+    {
         return None;
     }
     let message = format!(
@@ -133,7 +134,7 @@ pub(super) fn required_labels(selector: &Selector) -> BTreeMap<String, String> {
 }
 
 /// Returns whether the expression `text` reads the field `key` of `parent`.
-fn reads(text: &str, parent: &str, key: &str) -> bool {
+pub(super) fn reads(text: &str, parent: &str, key: &str) -> bool {
     let places = [format!("{parent}.{key}"), format!("{parent}['{key}']"), format!("{parent}[\"{key}\"]")];
     places.iter().any(|place| text.contains(place.as_str()))
 }
@@ -143,8 +144,9 @@ fn read_entry<'a>(text: &'a str, map: &str) -> Option<&'a str> {
     text.match_indices(map).find_map(|(start, _)| {
         let rest = text.get(start + map.len()..)?;
         if let Some(name) = rest.strip_prefix('.') {
-            let end = name.find(|next: char| !next.is_alphanumeric() && next != '_').unwrap_or(name.len());
-            return name.get(..end).filter(|name| !name.is_empty());
+            let end = name.find(|next: char| !is_name(next)).unwrap_or(name.len());
+            let is_function = name.get(end..).is_some_and(|rest| rest.starts_with('('));
+            return name.get(..end).filter(|name| !name.is_empty() && !is_function);
         }
         let quoted = rest.strip_prefix("['").map(|rest| (rest, '\''));
         let (rest, quote) = quoted.or_else(|| Some((rest.strip_prefix("[\"")?, '"')))?;
@@ -152,18 +154,24 @@ fn read_entry<'a>(text: &'a str, map: &str) -> Option<&'a str> {
     })
 }
 
-/// Returns the path before the first `.key` in the expression `text`, such as `object.spec`.
+/// Returns the path from which the expression `text` reads `key` without a guard, such as `object.spec`.
 fn read_path<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    let suffix = format!(".{key}");
-    let is_path = |next: char| next.is_alphanumeric() || next == '_' || next == '.';
-    text.match_indices(&suffix).find_map(|(end, _)| {
-        let rest = text.get(end + suffix.len()..)?;
-        let before = text.get(..end)?;
-        let start = before.rfind(|next| !is_path(next)).map_or(0, |at| at + 1);
-        let path = before.get(start..)?;
-        let is_whole = !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_');
-        (is_whole && path.starts_with(char::is_alphabetic)).then_some(path)
+    let suffixes = [format!(".{key}"), format!("['{key}']"), format!("[\"{key}\"]")];
+    suffixes.iter().find_map(|suffix| {
+        text.match_indices(suffix.as_str()).find_map(|(end, _)| {
+            let rest = text.get(end + suffix.len()..)?;
+            let before = text.get(..end)?;
+            let start = before.rfind(|next| !is_name(next) && next != '.').map_or(0, |at| at + 1);
+            let path = before.get(start..)?;
+            let is_whole = suffix.ends_with(']') || !rest.starts_with(is_name);
+            let is_guard = before.get(..start)?.ends_with("has(");
+            (is_whole && !is_guard && path.starts_with(char::is_alphabetic)).then_some(path)
+        })
     })
+}
+
+fn is_name(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
 }
 
 /// A field that an expression reads and that an object or user does not have.
@@ -193,21 +201,31 @@ impl MissingField {
             let help = "Guard the field, as in `has(request.userInfo.uid) && ...`.";
             return Some(Self::Optional { without: format!("users without {key}"), help: help.into() });
         }
-        let without = if reads("labels") {
-            format!("objects without the label {key}")
-        } else if reads("annotations") {
-            format!("objects without the annotation {key}")
+        let what = if read_path(text, key).is_some_and(|path| path.starts_with("namespaceObject")) {
+            "namespaces"
         } else {
-            format!("objects without {key}")
+            "objects"
+        };
+        let without = if reads("labels") {
+            format!("{what} without the label {key}")
+        } else if reads("annotations") {
+            format!("{what} without the annotation {key}")
+        } else {
+            format!("{what} without {key}")
         };
         let maps = || ["labels", "annotations"].into_iter();
-        let entry = maps().find(|map| reads(map)).map(|map| (map, key));
-        let entry = entry
-            .or_else(|| maps().find(|map| *map == key).and_then(|map| Some((map, read_entry(text, map)?))));
-        let help = match (entry, read_path(text, key)) {
-            (Some((map, key)), _) => format!(
-                "Guard the key, as in `has(object.metadata.{map}) && '{key}' in object.metadata.{map} && ...`, or use \
-                 optional syntax, as in `object.metadata.?{map}[?'{key}'].orValue('')`."
+        let entry = maps().find(|map| reads(map)).and_then(|map| Some((read_path(text, key)?, key, map)));
+        // If the map itself is missing, the key in it is the next one.
+        let entry = entry.map(|(path, key, _)| (path, key)).or_else(|| {
+            let map = maps().find(|map| *map == key)?;
+            let entry = read_entry(text, map)?;
+            Some((read_path(text, entry)?, entry))
+        });
+        let map = entry.and_then(|(path, entry)| Some((path.rsplit_once('.')?, entry)));
+        let help = match (map, read_path(text, key)) {
+            (Some(((parent, map), entry)), _) => format!(
+                "Guard the key, as in `has({parent}.{map}) && '{entry}' in {parent}.{map} && ...`, or use optional syntax, as \
+                 in `{parent}.?{map}[?'{entry}'].orValue('')`."
             ),
             (None, Some(parent)) => format!(
                 "Guard the field, as in `has({parent}.{key}) && ...`, or use optional syntax, as in `{parent}.?{key}`."
@@ -381,6 +399,10 @@ mod tests {
         check(&["oldObject.metadata.labels.a == 'b'"], &["objects without labels"]);
         check(&["object.metadata.name == oldObject.metadata.name"], &[on_create]);
         check(
+            &["object.spec.paused == true || (oldObject != null && oldObject.spec.paused == true)"],
+            &["objects without paused"],
+        );
+        check(
             &["object.spec.replicas > '3'"],
             &["'_>_' applied to '(int, string)': evaluating it fails with `no such overload`"],
         );
@@ -389,6 +411,52 @@ mod tests {
             &["namespaceObject.metadata.name != 'a'"],
             &["c0 reads namespaceObject, which is always null in match conditions of webhooks: on CREATE of"],
         );
+    }
+
+    #[test]
+    fn advice_names_the_path_without_a_guard() {
+        let advice = |text: &str, key: &str| match MissingField::new(text, key) {
+            Some(MissingField::Optional { help, .. }) => help.into_owned(),
+            Some(MissingField::Unknown(_)) | None => String::new(),
+        };
+        for (text, key, expected) in [
+            (
+                "object.metadata.labels.team == 'a'",
+                "labels",
+                "`has(object.metadata.labels) && 'team' in object.metadata.labels && ",
+            ),
+            ("object.metadata.labels['a/b'] == 'a'", "a/b", "'a/b' in object.metadata.labels && "),
+            (
+                "object.metadata.labels.exists(k, k == 'team')",
+                "labels",
+                "the field, as in `has(object.metadata.labels) && ",
+            ),
+            (
+                "object.metadata.annotations.size() > 0",
+                "annotations",
+                "the field, as in `has(object.metadata.annotations) && ",
+            ),
+            (
+                "object.spec.template.metadata.labels.team == 'a'",
+                "team",
+                "`has(object.spec.template.metadata.labels) && 'team' in object.spec.template.metadata.labels && ",
+            ),
+            (
+                "namespaceObject.metadata.labels.env == 'prod'",
+                "env",
+                "'env' in namespaceObject.metadata.labels && ",
+            ),
+            (
+                "!has(object.spec.securityContext) || object.spec.containers.all(c, c.securityContext.privileged)",
+                "securityContext",
+                "`has(c.securityContext) && ",
+            ),
+            ("has(object.spec.paused) && oldObject.spec.replicas > 1", "paused", "the field with `has()`"),
+            ("object.spec.naïve == 'ü'", "naïve", "`has(object.spec.naïve) && "),
+        ] {
+            let advice = advice(text, key);
+            assert!(advice.contains(expected), "{text}: {advice}");
+        }
     }
 
     #[test]

@@ -205,7 +205,10 @@ fn changed_again(
             "the mutation fails when it is applied to its own result, for example on {operation} of {resource}: {error}; \
              with reinvocationPolicy IfNeeded, it is applied twice, and {follows}"
         );
-        let violation = Violation::new("fails on its own result", message);
+        let violation = Violation::new("fails on its own result", message).with_help(
+            "Add a match condition that skips objects that already have the change, set only what the object does not have, or \
+             use reinvocationPolicy Never.",
+        );
         return Some(violation.at(format!("spec.mutations[{index}]")));
     }
     let index =

@@ -56,6 +56,9 @@ const STRICT: [&str; 14] = [
     "matches",
 ];
 
+/// The types of operands whose values always have that type at run time.
+const SCALARS: [&str; 5] = ["bool", "double", "int", "string", "uint"];
+
 /// The advice about operands of a wrong type.
 const USE_EXPECTED_TYPE: &str = "Use values of the types that the operator or function expects.";
 
@@ -180,18 +183,14 @@ impl MatchedTypes {
         found
     }
 
-    /// Returns the compile errors about operands for which the operator or function has no overload, for any of the kinds.
+    /// Returns the compile errors about scalar operands without an overload that the expression has for each of the kinds.
     ///
-    /// These are also errors at run time. `==` and `!=` are not: values of different types are unequal.
+    /// These are also errors at run time. Others are not: values of different types are unequal, the items of a list can have
+    /// any type, and an object is a map.
     fn wrong_operands(&self, text: &str) -> Vec<Issue> {
         let Some((first, others)) = self.kinds.split_first() else { return Vec::new() };
-        let of_operands = |issues: Vec<Issue>| {
-            issues.into_iter().filter(|issue| {
-                let function =
-                    issue.message.strip_prefix(NO_OVERLOAD).and_then(|rest| rest.split('\'').next());
-                function.is_some_and(|function| STRICT.contains(&function))
-            })
-        };
+        let of_operands =
+            |issues: Vec<Issue>| issues.into_iter().filter(|issue| is_wrong_for_scalars(&issue.message));
         let others: Vec<Vec<Issue>> =
             others.iter().map(|kind| of_operands(kind.issues(text)).collect()).collect();
         let is_wrong_for_all = |issue: &Issue| {
@@ -294,6 +293,17 @@ impl DeclaredKind {
             Ok(_) | Err(_) => Vec::new(),
         }
     }
+}
+
+/// Returns whether a compile error is about an operator or function that fails at run time for these operands.
+fn is_wrong_for_scalars(message: &str) -> bool {
+    let Some((function, rest)) =
+        message.strip_prefix(NO_OVERLOAD).and_then(|rest| rest.split_once("' applied to '"))
+    else {
+        return false;
+    };
+    let mut operands = rest.split(['(', ')', ',', '.', ' ', '\'']).filter(|operand| !operand.is_empty());
+    STRICT.contains(&function) && operands.all(|operand| SCALARS.contains(&operand))
 }
 
 /// Declares `variables`, whose fields have the types of the expressions.

@@ -175,6 +175,12 @@ fn operands_whose_types_can_fit_are_not_reported() {
         "params.limit > 'a' && object.spec.replicas > params.limit",
         "string(object.spec.replicas).startsWith('1') && int(object.metadata.name) > 1",
         "'a' in object.spec.replicas",
+        "object.spec.template.spec.containers + object.spec.template.spec.?initContainers.orValue([]) + \
+         object.spec.template.spec.?ephemeralContainers.orValue([]) != []",
+        "object.spec.template.spec.containers.map(c, c.name) + [1] != []",
+        "size(object.spec.template.spec.securityContext) >= 0 && object.metadata.size() > 0",
+        "object.spec.template.spec.volumes.all(v, v.emptyDir.size() == 0)",
+        "object.spec.selector > 3",
     ] {
         assert!(wrong_operands(text).is_empty(), "{text}: {:?}", wrong_operands(text));
     }
