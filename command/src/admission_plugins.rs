@@ -58,7 +58,7 @@ impl PluginFlags {
     }
 
     /// Returns a flag that is set although it applies only to API servers that admit starts.
-    pub(crate) fn first(&self) -> Option<&'static str> {
+    pub(crate) fn for_own_servers(&self) -> Option<&'static str> {
         let flags = [
             ("--enable-admission-plugins", !self.enable.is_empty()),
             ("--disable-admission-plugins", !self.disable.is_empty()),

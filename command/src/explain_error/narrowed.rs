@@ -80,6 +80,10 @@ fn of_expression(expression: &str, problem: &str) -> String {
                  field with has(), or read it with `.?{key}`"
             )
         }
+    } else if problem.ends_with("no such overload") {
+        "an operator or function does not accept the types of its operands, such as `>` between a number and a string; \
+         `admit lint -c FILE` names the types if the rules match one kind"
+            .to_owned()
     } else if problem.contains("cost limit exceeded") {
         "the expression is too expensive; avoid nested loops over lists, or exclude large objects with matchConditions".to_owned()
     } else {

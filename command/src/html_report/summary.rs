@@ -179,6 +179,15 @@ fn verify_summary(html: &mut String, report: &Verification) {
     let rows: Vec<[String; 4]> = findings.into_iter().map(|(_, row)| row).take(MAX_ROWS).collect();
     table(html, "Findings", ["Check", "Severity", "Webhooks", "Finding"], &rows);
     left_out(html, count, "finding");
+    let accepted = || {
+        report.findings().filter_map(|(check, finding)| Some((check, finding, finding.accepted.as_ref()?)))
+    };
+    let rows: Vec<[String; 3]> = accepted()
+        .take(MAX_ROWS)
+        .map(|(check, finding, reason)| [check.id.clone(), finding.message.clone(), reason.clone()])
+        .collect();
+    table(html, "Accepted findings", ["Check", "Finding", "Reason"], &rows);
+    left_out(html, accepted().count(), "accepted finding");
 }
 
 fn lint_summary(html: &mut String, lint: &Lint) {
@@ -189,11 +198,16 @@ fn lint_summary(html: &mut String, lint: &Lint) {
         &format!(
             "{}, {accepted} accepted in {}; {} not checked",
             several(new().count(), "finding"),
-            several(lint.configurations, "configuration"),
+            several(lint.configurations, "object"),
             lint.not_checked.len()
         ),
     );
-    let rows: Vec<[String; 5]> = new()
+    let mut findings: Vec<_> = new().collect();
+    findings.sort_by_key(|finding| {
+        ["error", "warning"].iter().position(|it| *it == finding.severity).unwrap_or(2)
+    });
+    let rows: Vec<[String; 5]> = findings
+        .into_iter()
         .take(MAX_ROWS)
         .map(|finding| {
             let place = format!("{}:{}", finding.file, finding.line);

@@ -199,7 +199,7 @@ fn summary_names_what_failed() {
         page.contains("<p>0 passed, 1 failed of 1 feature on target no request was sent in 0.1 s</p>"),
         "{page}"
     );
-    assert!(page.contains("<p>1 finding, 0 accepted in 1 configuration; 0 not checked</p>"));
+    assert!(page.contains("<p>1 finding, 0 accepted in 1 object; 0 not checked</p>"));
     let page = rendered(&[verify("w was never called")]);
     assert!(page.contains("<caption>Warnings and notes</caption>"));
     let documents = parse("a", verify("w").to_string().as_bytes()).unwrap();

@@ -224,7 +224,9 @@ fn receives_warning(world: &mut World, text: String) -> Outcome {
     if warnings.contains(&text) {
         return Ok(());
     }
-    Err(StepFailure::new(format!("expected the warning \"{text}\", found {}", listed(&warnings))))
+    let is_part = warnings.iter().any(|warning| warning.contains(&text));
+    let failure = StepFailure::new(format!("expected the warning \"{text}\", found {}", listed(&warnings)));
+    Err(failure.with_help(is_part.then_some("the step compares the whole text of the warning")))
 }
 
 #[then(expr = "the client receives no warnings")]

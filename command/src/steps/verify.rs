@@ -14,7 +14,7 @@ use harness::verify::report::{CheckResult, Finding, Report, Tally};
 use harness::verify::{Check, Environment, Plan, Subject, checks, corpus};
 use serde_json::{Value, json};
 
-use super::failure::{Outcome, StepFailure};
+use super::failure::{HELP, NOTE, Outcome, StepFailure};
 use super::names::Names;
 use super::parameter::Admission;
 use super::world::World;
@@ -44,6 +44,8 @@ impl ServiceResolver for Services {
 struct WebhookResult {
     result: CheckResult,
     findings: Vec<Finding>,
+    /// The reason why no object was sent to the webhook.
+    uncalled: Option<String>,
 }
 
 impl World {
@@ -119,7 +121,12 @@ fn result_for(mut report: Report, webhook: &str) -> Option<WebhookResult> {
     let position = own.or_else(|| (check.results.len() == 1).then_some(0))?;
     let result = check.results.swap_remove(position);
     check.findings.retain(|finding| finding.webhooks.contains_key(&result.webhook));
-    Some(WebhookResult { result, findings: check.findings })
+    let tried = report.webhooks.get(webhook);
+    let uncalled = tried.and_then(|tried| {
+        let mismatches = tried.mismatches.iter().max_by_key(|(_, count)| **count).map(|(reason, _)| reason);
+        tried.rule_errors.first().or(mismatches).cloned()
+    });
+    Some(WebhookResult { result, findings: check.findings, uncalled })
 }
 
 /// Formats a result without details that differ between runs.
@@ -174,6 +181,13 @@ fn expect_pass(outcome: &WebhookResult) -> Outcome {
         Tally::Found => Err(StepFailure::new(format!("expected no finding{}", findings(outcome)))),
         Tally::NotChecked | Tally::NotExercised | Tally::NotApplicable => {
             let mut message = summary(outcome);
+            let see = message.rsplit_once(": see V").map(|(_, number)| format!("V{number}"));
+            if let Some(uncalled) = &outcome.uncalled {
+                let _ = write!(message, "\n{NOTE}the webhook is not called: {uncalled}");
+            }
+            if let Some(check) = see.filter(|id| checks::find(id).is_some()) {
+                let _ = write!(message, "\n{HELP}`admit verify --explain {check}` explains what to correct");
+            }
             if message.contains("--api-server-out") {
                 message.push_str(
                     "\nhelp: use `admit verify --api-server-out FILE`; `admit run` does not record what a webhook writes",

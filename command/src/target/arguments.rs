@@ -135,7 +135,7 @@ impl TargetArguments {
                                API servers that admit starts";
                 Err(Failure::usage(message))
             }
-            Some(_) | None => match self.plugins.first() {
+            Some(_) | None => match self.plugins.for_own_servers() {
                 Some(flag) if self.target == TargetKind::Cluster => Err(Failure::usage(format!(
                     "{flag} is not supported with --target cluster: it applies only to API servers that admit starts"
                 ))),
