@@ -84,6 +84,8 @@ async fn webhook_that_responds_at_random_is_not_called_idempotent() {
     let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01,V11"];
     let text = ends_with(&stage.verify(&arguments).await, 1);
     assert!(text.starts_with("c/w.example.com: NOT deterministic (1 error)\n"), "{text}");
+    // Whether V01 also fails is random.
+    let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V11"];
     let baseline =
         [&arguments[..], &["--write-baseline", "known.yaml", "--baseline-reason", "injector#12"]].concat();
     stage.verify(&baseline).await;

@@ -5,7 +5,7 @@ use kubernetes_admission::event::Phase;
 use kubernetes_api_server::ClusterFixture;
 
 use super::converter::ConverterProbe;
-use super::manifests::Manifests;
+use super::manifests::{About, Manifests};
 use super::object_probe::ObjectProbe;
 use super::subject::Subject;
 pub use super::violation::{ConversionObservations, Defect, Observed, Severity, Skipped, Violation};
@@ -116,22 +116,6 @@ pub enum Probe {
     ///
     /// Only [`super::lint`] runs such a probe. It does not apply to manifests without the objects that it is about.
     Manifests(About, fn(&Manifests<'_>) -> Vec<Defect>),
-}
-
-/// The objects that a probe of manifests is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum About {
-    /// Webhook configurations.
-    Configurations,
-    /// Webhook configurations, admission policies, and their bindings.
-    ConfigurationsAndPolicies,
-    /// Admission policies and their bindings.
-    Policies,
-    /// `MutatingAdmissionPolicy` objects.
-    MutatingPolicies,
-    /// `Namespace` objects, which selectors of configurations and policies can select.
-    Namespaces,
 }
 
 /// A disruption of the webhooks. Disruptions run in the order of the variants.

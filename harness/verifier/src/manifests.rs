@@ -10,12 +10,27 @@ use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::json::text;
 use serde_json::Value;
 
-use super::check::About;
 use super::policies::{Policies, is_policy_object};
 use super::subject::Subject;
 use super::substitutes::{Choice, Substitute, substituted};
 use super::validity::is_within;
 use super::violation::{Defect, Violation};
+
+/// The objects that a probe of manifests is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum About {
+    /// Webhook configurations.
+    Configurations,
+    /// Webhook configurations, admission policies, and their bindings.
+    ConfigurationsAndPolicies,
+    /// Admission policies and their bindings.
+    Policies,
+    /// `MutatingAdmissionPolicy` objects.
+    MutatingPolicies,
+    /// `Namespace` objects, which selectors of configurations and policies can select.
+    Namespaces,
+}
 
 /// The objects in manifests, and the webhooks of their configurations.
 #[derive(Debug)]

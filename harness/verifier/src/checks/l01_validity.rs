@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::l07_ca_bundle::{is_injected, is_placeholder};
 use crate::check::{
-    About, Audience, CORRECT_AS_THE_MESSAGE_SAYS, Check, Defect, Probe, Repeatability, Severity, Violation,
+    Audience, CORRECT_AS_THE_MESSAGE_SAYS, Check, Defect, Probe, Repeatability, Severity, Violation,
 };
-use crate::manifests::Manifests;
+use crate::manifests::{About, Manifests};
 use crate::wrong_type;
 
 pub(super) const CHECK: Check = Check {

@@ -4,8 +4,8 @@ use kubernetes_api_server::ClusterFixture;
 use serde_json::Value;
 
 use super::l01_validity::undecodable_field;
-use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
-use crate::manifests::Manifests;
+use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
+use crate::manifests::{About, Manifests};
 
 pub(super) const CHECK: Check = Check {
     id: "L02",

@@ -2,8 +2,8 @@
 
 use kubernetes_admission::config;
 
-use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
-use crate::manifests::Manifests;
+use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
+use crate::manifests::{About, Manifests};
 
 pub(super) const CHECK: Check = Check {
     id: "L03",

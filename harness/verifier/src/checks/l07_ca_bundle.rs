@@ -10,8 +10,8 @@ use kubernetes_types::json::{at, text};
 use serde_json::Value;
 
 use super::v45_certificate::{ends_soon, name};
-use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
-use crate::manifests::Manifests;
+use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
+use crate::manifests::{About, Manifests};
 use crate::subject::Subject;
 
 pub(super) const CHECK: Check = Check {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use kubernetes_types::json::text;
 
-use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
-use crate::manifests::Manifests;
+use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
+use crate::manifests::{About, Manifests};
 
 pub(super) const CHECK: Check = Check {
     id: "L10",

@@ -3,9 +3,9 @@
 use kubernetes_types::status::StatusCause;
 
 use crate::check::{
-    About, Audience, CORRECT_AS_THE_MESSAGE_SAYS, Check, Defect, Probe, Repeatability, Severity, Violation,
+    Audience, CORRECT_AS_THE_MESSAGE_SAYS, Check, Defect, Probe, Repeatability, Severity, Violation,
 };
-use crate::manifests::Manifests;
+use crate::manifests::{About, Manifests};
 use crate::operand_types;
 use crate::policies::PolicyObject;
 use crate::wrong_type;

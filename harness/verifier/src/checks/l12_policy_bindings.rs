@@ -4,8 +4,8 @@ use kubernetes_admission::policy::{Binding, Definition, ParamKind};
 use kubernetes_types::json::text;
 use serde_json::Value;
 
-use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
-use crate::manifests::Manifests;
+use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
+use crate::manifests::{About, Manifests};
 use crate::policies::{Policies, PolicyObject};
 use crate::similar_name::{most_similar, suggestion};
 

@@ -6,8 +6,8 @@ use kubernetes_api_server::ClusterFixture;
 
 use super::l04_served::unserved;
 use super::v53_rules::{body_of_other_group, scope};
-use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
-use crate::manifests::Manifests;
+use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
+use crate::manifests::{About, Manifests};
 
 pub(super) const CHECK: Check = Check {
     id: "L13",

@@ -3,8 +3,8 @@
 use kubernetes_admission::config::FailurePolicy;
 use kubernetes_admission::policy::ValidationAction;
 
-use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
-use crate::manifests::Manifests;
+use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
+use crate::manifests::{About, Manifests};
 use crate::policies::{Parsed, Policies, PolicyObject};
 
 pub(super) const CHECK: Check = Check {

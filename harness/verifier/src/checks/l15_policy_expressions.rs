@@ -21,8 +21,8 @@ use super::expression_types::MatchedTypes;
 use super::match_conditions::{CORRECT_NAME, MissingField, missing_key, reads_null};
 use super::policy_examples::{example_requests, in_every_namespace, single_run};
 use super::v55_match_conditions::known_of;
-use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
-use crate::manifests::Manifests;
+use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
+use crate::manifests::{About, Manifests};
 use crate::policies::{Parsed, Policies, PolicyObject};
 
 pub(super) const CHECK: Check = Check {

@@ -1,8 +1,8 @@
 //! L17: the mutations of policies can be applied.
 
 use super::mutation_trial::trial;
-use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity};
-use crate::manifests::Manifests;
+use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity};
+use crate::manifests::{About, Manifests};
 
 pub(super) const CHECK: Check = Check {
     id: "L17",

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use kubernetes_types::json::{at, text};
 use serde_json::Value;
 
-use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
-use crate::manifests::Manifests;
+use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
+use crate::manifests::{About, Manifests};
 use crate::policies::is_policy_object;
 use crate::similar_name::most_similar;
 

@@ -4,9 +4,9 @@ use kubernetes_types::selector::Selector;
 use serde_json::Value;
 
 use super::policy_examples::{example_requests, own_requests};
-use crate::check::{About, Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
+use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::comparison::Difference;
-use crate::manifests::Manifests;
+use crate::manifests::{About, Manifests};
 use crate::policy_order::{Consequence, OrderDependence, hooks, order_dependences};
 
 pub(super) const CHECK: Check = Check {
