@@ -255,7 +255,7 @@ entries: 0
 }
 
 #[test]
-fn test_of_a_json_patch_that_fails_is_named() {
+fn failed_test_operation_of_a_json_patch_is_named() {
     let policies = POLICIES.replace(
         "[JSONPatch{op: 'add',",
         "[JSONPatch{op: 'test', path: '/kind', value: 'x'}, JSONPatch{op: 'add',",
