@@ -50,26 +50,16 @@ pub fn read_for_server(path: &Path) -> io::Result<Vec<u8>> {
 /// Reads a file that may be a pipe; waits for the next bytes for the time `wait`.
 fn read_pipe(path: &Path, wait: Option<Duration>) -> io::Result<Vec<u8>> {
     let file = crate::append::open_without_waiting(OpenOptions::new().read(true), path)?;
-    let bytes = read_within(Pipe { file: &file, wait }, MAX_FILE)?;
-    if !bytes.is_empty() || !file.metadata()?.file_type().is_fifo() {
-        return Ok(bytes);
-    }
-    // The first writer of a FIFO may open it later.
+    let is_fifo = file.metadata()?.file_type().is_fifo();
+    // A process may open a FIFO to write later. Until then, the end of the file is read.
     let checks = if wait.is_none() { PIPE_WAIT.as_millis() / WRITER_CHECK.as_millis() } else { 0 };
-    for _ in 0..checks {
-        wait_for_input(&file, Some(WRITER_CHECK))?;
-        let mut first = [0];
-        match (&file).read(&mut first) {
-            // No process has opened it to write.
-            Ok(0) => {}
-            Ok(_) => {
-                let rest = read_within(Pipe { file: &file, wait }, MAX_FILE)?;
-                return Ok([&first[..], &rest].concat());
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                return read_within(Pipe { file: &file, wait }, MAX_FILE);
-            }
-            Err(error) => return Err(error),
+    for check in 0..=checks {
+        if check > 0 {
+            wait_for_input(&file, Some(WRITER_CHECK))?;
+        }
+        let bytes = read_within(Pipe { file: &file, wait }, MAX_FILE)?;
+        if !bytes.is_empty() || !is_fifo {
+            return Ok(bytes);
         }
     }
     Err(io::Error::new(io::ErrorKind::UnexpectedEof, "no process writes to this FIFO"))
