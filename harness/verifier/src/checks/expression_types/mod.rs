@@ -35,10 +35,10 @@ static DECLARED: LazyLock<Environment> = LazyLock::new(|| {
     with_patch_types(with_admission_variables(declared, variables))
 });
 
-/// The beginning of the compile error about operands for which there is no overload.
+/// The beginning of the compile error about operands without an overload.
 const NO_OVERLOAD: &str = "found no matching overload for '";
 
-/// The operators and functions that fail at run time if there is no overload for their operands.
+/// The operators and functions that fail at run time if they have no overload for their operands.
 const STRICT: [&str; 14] = [
     "_<_",
     "_<=_",
@@ -150,12 +150,23 @@ impl MatchedTypes {
         }
     }
 
+    /// Returns the compile errors of an expression for each of the kinds.
+    fn issues(&self, text: &str) -> Vec<Vec<Issue>> {
+        self.kinds.iter().map(|kind| kind.issues(text)).collect()
+    }
+
     /// Returns the fields of an expression that none of the kinds has.
     pub(super) fn undefined(&self, text: &str) -> Vec<UndefinedField> {
-        let Some((first, others)) = self.kinds.split_first() else { return Vec::new() };
-        let others: Vec<Vec<Issue>> = others.iter().map(|kind| kind.issues(text)).collect();
+        self.undefined_in(&self.issues(text))
+    }
+
+    /// Returns the fields that none of the kinds has, from the compile errors of an expression for each kind.
+    fn undefined_in(&self, issues: &[Vec<Issue>]) -> Vec<UndefinedField> {
+        let (Some(first), Some((issues, others))) = (self.kinds.first(), issues.split_first()) else {
+            return Vec::new();
+        };
         let mut found: Vec<UndefinedField> = Vec::new();
-        for issue in first.issues(text) {
+        for issue in issues {
             let is_same =
                 |other: &Issue| (other.position, &other.message) == (issue.position, &issue.message);
             let Some(undefined) = &issue.undefined_field else { continue };
@@ -183,22 +194,6 @@ impl MatchedTypes {
         found
     }
 
-    /// Returns the compile errors about scalar operands without an overload that the expression has for each of the kinds.
-    ///
-    /// These are also errors at run time. Others are not: values of different types are unequal, the items of a list can have
-    /// any type, and an object is a map.
-    fn wrong_operands(&self, text: &str) -> Vec<Issue> {
-        let Some((first, others)) = self.kinds.split_first() else { return Vec::new() };
-        let of_operands =
-            |issues: Vec<Issue>| issues.into_iter().filter(|issue| is_wrong_for_scalars(&issue.message));
-        let others: Vec<Vec<Issue>> =
-            others.iter().map(|kind| of_operands(kind.issues(text)).collect()).collect();
-        let is_wrong_for_all = |issue: &Issue| {
-            others.iter().all(|issues| issues.iter().any(|other| other.position == issue.position))
-        };
-        of_operands(first.issues(text)).filter(is_wrong_for_all).collect()
-    }
-
     /// Returns the names of the kinds.
     fn kinds(&self) -> String {
         let kinds: Vec<&str> = self.kinds.iter().map(|kind| kind.kind.as_str()).collect();
@@ -224,15 +219,16 @@ impl MatchedTypes {
                 .with_severity(severity)
                 .with_help(CORRECT_NAME)
         };
-        let of_operands = |issue: Issue| {
+        let of_operands = |issue: &Issue| {
             let help = operand_types::advice(&issue.message);
             let help = help.map_or(Cow::Borrowed(USE_EXPECTED_TYPE), Cow::from);
             let message =
                 format!("{}: evaluating it fails with `no such overload`, and {follows}", issue.message);
             Violation::new("wrong operand types", message).with_severity(Severity::Error).with_help(help)
         };
-        let undefined = self.undefined(text).into_iter().map(violation);
-        undefined.chain(self.wrong_operands(text).into_iter().map(of_operands)).collect()
+        let issues = self.issues(text);
+        let undefined = self.undefined_in(&issues).into_iter().map(violation);
+        undefined.chain(wrong_operands(&issues).map(of_operands)).collect()
     }
 }
 
@@ -293,6 +289,21 @@ impl DeclaredKind {
             Ok(_) | Err(_) => Vec::new(),
         }
     }
+}
+
+/// Returns the compile errors about scalar operands without an overload that the expression has for each of the kinds.
+///
+/// These are also errors at run time. Others are not: values of different types are unequal, the items of a list can have any
+/// type, and an object is a map.
+fn wrong_operands(issues: &[Vec<Issue>]) -> impl Iterator<Item = &Issue> {
+    let (first, others) =
+        issues.split_first().map_or((&[][..], &[][..]), |(first, others)| (&first[..], others));
+    let is_wrong = |issue: &Issue| is_wrong_for_scalars(&issue.message);
+    let is_wrong_at =
+        move |issues: &Vec<Issue>, at| issues.iter().any(|other| is_wrong(other) && other.position == at);
+    first.iter().filter(move |issue| {
+        is_wrong(issue) && others.iter().all(|issues| is_wrong_at(issues, issue.position))
+    })
 }
 
 /// Returns whether a compile error is about an operator or function that fails at run time for these operands.

@@ -141,7 +141,7 @@ fn wrong_operands(text: &str) -> Vec<String> {
     };
     let mut types = MatchedTypes::new([&rule], &ClusterFixture::new([])).expect("there is a rule");
     types.declare_variable("replicas", "object.spec.replicas");
-    types.wrong_operands(text).into_iter().map(|issue| issue.message).collect()
+    super::wrong_operands(&types.issues(text)).map(|issue| issue.message.clone()).collect()
 }
 
 #[test]
