@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kubernetes_admission::admission_run::AdmissionRun;
 use kubernetes_admission::attributes::{Attributes, Operation};
 use kubernetes_admission::conditions::{
     Condition, EvaluationError, KnownFields, Outcome, constant_error_of, constant_value,
@@ -9,8 +10,8 @@ use kubernetes_admission::conditions::{
 use kubernetes_admission::config::FailurePolicy;
 use kubernetes_admission::policies::{mutate_by, validate_by};
 use kubernetes_admission::policy::{
-    Definition, Expression, ExpressionPart, MutatingPolicy, PolicyRun, ValidatingPolicy, ValidationAction,
-    Verdict,
+    Definition, Expression, ExpressionPart, MutatingPolicy, PolicyRecord, PolicyRun, ValidatingPolicy,
+    ValidationAction, Verdict,
 };
 use kubernetes_api_server::ClusterFixture;
 use kubernetes_cel::Program;
@@ -326,28 +327,27 @@ fn evaluated(
     object: &PolicyObject,
     cluster_fixture: &ClusterFixture,
 ) -> Option<Vec<(Attributes, PolicyRun)>> {
-    let parsed = match object.parsed.as_ref()? {
+    let selector = &object.definition()?.match_constraints.object_selector;
+    let runs = |evaluate: &dyn Fn(&mut AdmissionRun<'_>) -> Option<PolicyRecord>| {
+        let run = |request: Attributes| {
+            let record = evaluate(&mut cluster_fixture.evaluation(request.clone()))?;
+            Some((request, single_run(record)?))
+        };
+        example_requests(selector, cluster_fixture).filter_map(run).collect()
+    };
+    match object.parsed.as_ref()? {
         Parsed::Validating(policy) => {
             let definition = in_every_namespace(object, &policy.definition);
-            Parsed::Validating(Arc::new(ValidatingPolicy { definition, ..(**policy).clone() }))
+            let policy = Arc::new(ValidatingPolicy { definition, ..(**policy).clone() });
+            Some(runs(&|run| validate_by(&policy, None, run)))
         }
         Parsed::Mutating(policy) => {
             let definition = in_every_namespace(object, &policy.definition);
-            Parsed::Mutating(Arc::new(MutatingPolicy { definition, ..(**policy).clone() }))
+            let policy = Arc::new(MutatingPolicy { definition, ..(**policy).clone() });
+            Some(runs(&|run| mutate_by(&policy, None, run)))
         }
-        Parsed::ValidatingBinding(_) | Parsed::MutatingBinding(_) => return None,
-    };
-    let evaluate = |request: Attributes| {
-        let mut run = cluster_fixture.evaluation(request.clone());
-        let record = match &parsed {
-            Parsed::Validating(policy) => validate_by(policy, None, &mut run),
-            Parsed::Mutating(policy) => mutate_by(policy, None, &mut run),
-            Parsed::ValidatingBinding(_) | Parsed::MutatingBinding(_) => None,
-        };
-        Some((request, single_run(record?)?))
-    };
-    let selector = &object.definition()?.match_constraints.object_selector;
-    Some(example_requests(selector, cluster_fixture).filter_map(evaluate).collect())
+        Parsed::ValidatingBinding(_) | Parsed::MutatingBinding(_) => None,
+    }
 }
 
 /// An expression that fails because an object does not have a field.
