@@ -23,7 +23,7 @@ pub fn most_similar<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) ->
     similar.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, name)| name)
 }
 
-/// Returns ` (did you mean NAME?)` as the end of a message; empty if there is no similar name.
+/// Returns ` (did you mean NAME?)` for the end of a message; empty without a similar name.
 pub fn suggestion(similar: Option<&str>) -> String {
     similar.map(|similar| format!(" (did you mean {similar}?)")).unwrap_or_default()
 }
